@@ -141,18 +141,17 @@ std::string Document::resultName(int64_t index) const {
   return found == persistent.end() ? "" : nameOf(found->second);
 }
 
-std::string Document::outputName() const {
+std::string Document::keptName(int64_t number) const {
   if (evaluate)
     for (auto buffer : evaluate.getBody().getOps<sched::BufferOp>())
-      if (buffer.getKept())
+      if (buffer.getKept() && static_cast<int64_t>(*buffer.getKept()) == number)
         return nameOf(buffer.getBuffer());
   return "";
 }
 
-int64_t Document::target() const {
-  auto name = module->getAttrOfType<StringAttr>(train::targetAttribute);
+int64_t Document::inputNumber(StringRef name) const {
   for (auto [i, input] : llvm::enumerate(inputs()))
-    if (name && input.name == name.getValue())
+    if (input.name == name)
       return static_cast<int64_t>(i);
   return -1;
 }

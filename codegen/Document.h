@@ -61,12 +61,12 @@ public:
   }
   /// The buffer of a variable, null when no program touches it.
   mlir::Value variableBuffer(llvm::StringRef symbol) const;
-  /// Constant of a result (0: loss, 1: correct answers), empty when there is none.
+  /// Constant of a result (see sched.buffer), empty when there is none.
   std::string resultName(int64_t index) const;
-  /// Constant of what @evaluate keeps: the model's output, empty when there is none.
-  std::string outputName() const;
-  /// Number of the input, as inputs() has them, that the loss compares with; -1 when it compares with none.
-  int64_t target() const;
+  /// Constant of what @evaluate keeps under this number, empty when there is nothing.
+  std::string keptName(int64_t number) const;
+  /// Number of the input of this name, as inputs() has them; -1 when there is none.
+  int64_t inputNumber(llvm::StringRef name) const;
   struct InputNames {
     std::string name, slots, staging;
   };

@@ -8,6 +8,8 @@
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <charconv>
+#include <limits>
 #include <map>
 
 using namespace mlir;
@@ -90,15 +92,10 @@ int printTiedNames(const Document &d, llvm::raw_ostream &out) {
   return count;
 }
 
-/// What kernels of any program index with an input.
-struct IdsOfInput {
-  int64_t limit = 0; ///< classes, rows of a table or elements of a row, the smallest number of several; 0: they do not
-  std::optional<int64_t> ignoreIndex;
-};
-
-IdsOfInput idsOf(const Document &d, StringRef input) {
-  const train::IdLimit moved = train::idLimitOf(d.step->getParentOfType<ModuleOp>(), input);
-  IdsOfInput found{moved.limit, moved.ignored};
+/// What kernels of any program index with an input: classes, rows of a table or elements of a row, the smallest number
+/// of several.
+train::IdLimit idsOf(const Document &d, StringRef input) {
+  train::IdLimit found = train::idLimitOf(d.module, input);
   for (sched::ProgramOp program : {d.step, d.evaluate}) {
     if (!program)
       continue;
@@ -106,12 +103,26 @@ IdsOfInput idsOf(const Document &d, StringRef input) {
       const sched::IdsAttr ids = run.getIdsAttr();
       if (!ids || run.getIns()[ids.getIn()].getDefiningOp<sched::BufferOp>().getInput() != input)
         continue;
-      found.limit = found.limit == 0 ? ids.getLimit() : std::min(found.limit, ids.getLimit());
+      found.upper = found.isThere() ? std::min(found.upper, ids.getLimit()) : ids.getLimit();
+      found.lower = std::max<int64_t>(found.lower, 0);
       if (ids.getIgnored())
-        found.ignoreIndex = ids.getIgnored();
+        found.ignored = ids.getIgnored();
     }
   }
   return found;
+}
+
+/// Digits that read back as the same number.
+std::string shortest(double number) {
+  char digits[64];
+  return {digits, std::to_chars(digits, digits + sizeof digits, number).ptr};
+}
+
+/// The least number has no literal.
+std::string boundText(int64_t bound) {
+  return bound == std::numeric_limits<int64_t>::min()   ? "INT64_MIN"
+         : bound == std::numeric_limits<int64_t>::max() ? "INT64_MAX"
+                                                        : std::to_string(bound);
 }
 
 int printInputs(const Document &d, llvm::raw_ostream &out) {
@@ -122,16 +133,17 @@ int printInputs(const Document &d, llvm::raw_ostream &out) {
       ofLoss.insert(name.getValue());
   out << "static const Input inputs[] = {\n";
   for (auto [name, constant, staging] : d.inputs()) {
-    const IdsOfInput ids = idsOf(d, name);
-    const bool shared = train::isShared(d.module, name);
+    const train::IdLimit ids = idsOf(d, name);
+    const bool shared = train::isShared(d.module, name), ofLossOnly = ofLoss.contains(name), shifted = ids.lower != 0;
     out << "    {" << stringLiteral(name) << ", {" << constant << "[0], " << constant << "[1]}, " << staging << ", "
-        << ids.limit;
-    const bool ofLossOnly = ofLoss.contains(name);
-    if (ids.ignoreIndex || ofLossOnly || shared)
-      out << ", " << (ids.ignoreIndex ? std::to_string(*ids.ignoreIndex) : "Loss::none");
-    if (ofLossOnly || shared)
+        << boundText(ids.upper);
+    if (ids.ignored || ofLossOnly || shared || shifted)
+      out << ", " << (ids.ignored ? std::to_string(*ids.ignored) : "Loss::none");
+    if (ofLossOnly || shared || shifted)
       out << (shared ? ", true" : ", false");
-    out << (ofLossOnly ? ", true" : "") << "},\n";
+    if (ofLossOnly || shifted)
+      out << (ofLossOnly ? ", true" : ", false");
+    out << (shifted ? ", " + boundText(ids.lower) : "") << "},\n";
     ++count;
   }
   out << "};\n\n";
@@ -257,16 +269,36 @@ void printMemory(const Document &d, llvm::function_ref<void(const Twine &, const
   line("deviceBase", Twine(*d.step.getBase()));
 }
 
-void printResults(const Document &d, llvm::function_ref<void(const Twine &, const Twine &)> line) {
+/// What the program predicts and compares. Returns the number of rows.
+int printOutputs(const Document &d, llvm::raw_ostream &out) {
+  int count = 0;
+  for (train::OutputAttr output : train::outputsOf(d.module)) {
+    if (output.getLoss().getValue() == "none") // the model's own loss
+      continue;
+    const auto orNone = [](const std::string &name) { return name.empty() ? std::string("none") : name; };
+    out << (count++ ? ""
+                    : "// What evaluate leaves, and what it is compared with.\nstatic const Output outputs[] = {\n")
+        << "    {" << stringLiteral(output.getName().str()) << ", " << orNone(d.keptName(output.getKept())) << ", "
+        << d.inputNumber(output.getTarget().getValue()) << ", "
+        << (output.getLoss().empty() ? "nullptr" : stringLiteral(output.getLoss().str())) << ", "
+        << shortest(output.getWeight().getValueAsDouble()) << ", "
+        << orNone(output.getPart() < 0 ? "" : d.resultName(train::firstPart + output.getPart())) << ", "
+        << (output.getProbabilities() ? "true" : "false") << "},\n";
+  }
+  out << (count ? "};\n\n" : "");
+  return count;
+}
+
+void printResults(const Document &d, int outputs, llvm::function_ref<void(const Twine &, const Twine &)> line) {
   line("loss", d.resultName(0));
   if (std::string correct = d.resultName(1); !correct.empty())
     line("correct", correct);
   if (std::string norm = d.resultName(2); !norm.empty())
     line("norm", norm);
-  if (std::string output = d.outputName(); !output.empty())
-    line("output", output);
-  if (d.module->hasAttr(train::probabilitiesAttribute))
-    line("probabilities", "true");
+  if (outputs) {
+    line("outputs", "outputs");
+    line("outputCount", Twine(outputs));
+  }
   if (d.module->hasAttr(train::classWeightsAttribute))
     line("classWeights", "true");
   if (d.module->hasAttr(train::otherMeanAttribute))
@@ -276,6 +308,7 @@ void printResults(const Document &d, llvm::function_ref<void(const Twine &, cons
 void printProgram(const Document &d, llvm::raw_ostream &out, int inputs, int rows, int actions) {
   const int kept = printKept(d, out), tied = printTiedNames(d, out);
   const size_t engines = printEngines(d, out);
+  const int outputs = printOutputs(d, out);
   auto seconds = [](FloatAttr value) { return llvm::formatv("{0:E}", value.getValueAsDouble()).str(); };
   static const char *const rules[] = {"Sgd", "Adam", "AdamW", "Adagrad", "RmsProp", "Lamb", "Lion"};
   auto rule = train::symbolizeUpdateRule(moduleWord(d, "train.optimizer", "sgd"));
@@ -320,8 +353,7 @@ void printProgram(const Document &d, llvm::raw_ostream &out, int inputs, int row
     line("kept", "kept");
     line("keptCount", Twine(kept));
   }
-  printResults(d, line);
-  line("target", Twine(d.target()));
+  printResults(d, outputs, line);
   for (auto [field, attribute] : {std::pair{"accumulates", "train.accumulate"}, {"averages", "train.average"}})
     if (d.module->hasAttr(attribute))
       line(field, "true");
@@ -330,7 +362,6 @@ void printProgram(const Document &d, llvm::raw_ostream &out, int inputs, int row
   if (!d.options.exportTemplate.empty())
     line("exportTemplate", stringLiteral(d.options.exportTemplate));
   line("optimizer", Twine("Program::Optimizer::") + rules[static_cast<size_t>(rule.value_or(train::UpdateRule::Sgd))]);
-  line("lossName", stringLiteral(moduleWord(d, "train.loss", "none")));
   out << "};\n\n} // namespace\n\nint main(int argc, char **argv) {\n  return run(argc, argv, program, {makeKernels, "
          "step, "
       << (d.evaluate ? "evaluate" : "nullptr") << "});\n}\n";

@@ -283,14 +283,15 @@ Status Flattening::bindOutput(const std::string &name, bool isTrained) {
   return append(std::move(node), false);
 }
 
-Status Flattening::run(const std::string &output) {
+Status Flattening::run(const std::vector<std::string> &trained) {
   takeNames();
   for (const onnx::NodeProto &node : file.model().graph().node())
     if (Status visited = visit(node, main); !visited)
       return visited;
-  std::set<std::string> outputs = {output};
-  if (Status bound = bindOutput(output, /*isTrained=*/true); !bound)
-    return bound;
+  std::set<std::string> outputs(trained.begin(), trained.end());
+  for (const std::string &output : trained)
+    if (Status bound = bindOutput(output, /*isTrained=*/true); !bound)
+      return bound;
   for (const auto &other : file.model().graph().output())
     if (outputs.insert(other.name()).second)
       if (Status bound = bindOutput(other.name(), /*isTrained=*/false); !bound)

@@ -63,9 +63,9 @@ public:
   /// Changes `file`: its nodes become the flat ones, initializers of bodies become the graph's. What cannot be taken
   /// apart stays, with the reason in `refused` under its first output.
   Flattening(OnnxFile &file, FlatImport &import, const Limits &limits, std::map<std::string, std::string> &refused);
-  /// An error where data of a body have another size than their shape says, or the value `output`, which keeps its
-  /// name, is no tensor.
-  Status run(const std::string &output);
+  /// An error where data of a body have another size than their shape says, or one of the values `trained`, which keep
+  /// their names, is no tensor.
+  Status run(const std::vector<std::string> &trained);
 
   // For the ops that are taken apart.
   int64_t opset() const { return file.opset(); }

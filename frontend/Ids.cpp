@@ -5,6 +5,9 @@
 #include "frontend/NodeImport.h"
 #include "ir/Train.h"
 
+#include <cmath>
+#include <limits>
+
 using namespace mlir;
 
 namespace sluice {
@@ -23,20 +26,85 @@ Value movedFrom(Value value) {
   return broadcast && !broadcast.getFactor().isExactlyValue(1) ? Value() : op->getOperand(0);
 }
 
-/// The arguments of the function of which `value` has the elements.
-void findArguments(Value value, llvm::SmallSetVector<BlockArgument, 2> &found) {
-  SmallVector<Value> next = {value};
-  llvm::SmallDenseSet<Value> seen;
-  while (!next.empty()) {
-    Value at = next.pop_back_val();
-    if (!seen.insert(at).second)
-      continue;
+/// Whole numbers [lower, upper), and one more that is allowed. Without a bound: the least and the largest number.
+struct Allowed {
+  static constexpr int64_t least = std::numeric_limits<int64_t>::min(), most = std::numeric_limits<int64_t>::max();
+  int64_t lower, upper;
+  std::optional<int64_t> ignored;
+
+  /// What numbers may be to which one from [low, high] is added, whichever it is.
+  Allowed shifted(int64_t low, int64_t high) const {
+    return {lower == least ? least : lower - high, upper == most ? most : upper - low,
+            ignored && low == high ? std::optional(*ignored - low) : std::nullopt};
+  }
+  Allowed negated() const {
+    return {upper == most ? least : 1 - upper, lower == least ? most : 1 - lower,
+            ignored ? std::optional(-*ignored) : std::nullopt};
+  }
+  /// What numbers may be that are limited to [low, high] then: what that allows anyway is no matter of the numbers.
+  Allowed clipped(double low, double high) const {
+    const bool below = lower != least && std::ceil(low) >= static_cast<double>(lower),
+               above = upper != most && std::floor(high) < static_cast<double>(upper);
+    return {below ? least : lower, above ? most : upper, std::nullopt};
+  }
+};
+
+/// The least and the largest of a constant's elements, all of them whole; nothing where it is none.
+std::optional<std::pair<int64_t, int64_t>> wholeConstant(Value value) {
+  while (Value from = movedFrom(value))
+    value = from;
+  auto read = value.getDefiningOp<train::ReadOp>();
+  auto variable = read ? read->getParentOfType<ModuleOp>().lookupSymbol<train::VariableOp>(read.getVariable())
+                       : train::VariableOp();
+  auto elements =
+      variable && variable.getValue() ? dyn_cast<DenseFPElementsAttr>(*variable.getValue()) : DenseFPElementsAttr();
+  if (!elements || elements.empty())
+    return std::nullopt;
+  std::pair<int64_t, int64_t> ends{mostExact, -mostExact};
+  for (const llvm::APFloat &element : elements) {
+    const double number = element.convertToDouble();
+    if (!(std::abs(number) <= static_cast<double>(mostExact)) || number != std::floor(number))
+      return std::nullopt;
+    ends = {std::min(ends.first, static_cast<int64_t>(number)), std::max(ends.second, static_cast<int64_t>(number))};
+  }
+  return ends;
+}
+
+/// The value of which `value` is a copy that was moved, shifted or limited, and what is allowed there.
+std::optional<std::pair<Value, Allowed>> shiftedFrom(Value value, const Allowed &allowed) {
+  if (Value from = movedFrom(value))
+    return std::pair(from, allowed);
+  if (auto clip = value.getDefiningOp<train::ClipOp>())
+    return std::pair(clip.getX(), allowed.clipped(clip.getMin().convertToDouble(), clip.getMax().convertToDouble()));
+  if (auto scale = value.getDefiningOp<train::ScaleOp>(); scale && scale.getFactor().isExactlyValue(-1))
+    return std::pair(scale.getX(), allowed.negated());
+  Operation *op = value.getDefiningOp();
+  if (!isa_and_nonnull<train::AddOp, train::SubOp>(op))
+    return std::nullopt;
+  const bool subtracts = isa<train::SubOp>(op);
+  if (auto right = wholeConstant(op->getOperand(1)))
+    return std::pair(op->getOperand(0), subtracts ? allowed.shifted(-right->second, -right->first)
+                                                  : allowed.shifted(right->first, right->second));
+  if (auto left = wholeConstant(op->getOperand(0))) {
+    const Allowed rest = allowed.shifted(left->first, left->second);
+    return std::pair(op->getOperand(1), subtracts ? rest.negated() : rest);
+  }
+  return std::nullopt;
+}
+
+/// Calls `found` with the arguments of the function whose elements make up `value`, and what is allowed of them.
+void eachArgument(Value value, const Allowed &allowed, llvm::function_ref<void(BlockArgument, const Allowed &)> found) {
+  constexpr size_t mostValues = 1000;
+  SmallVector<std::pair<Value, Allowed>> next = {{value, allowed}};
+  for (size_t seen = 0; !next.empty() && seen < mostValues; ++seen) {
+    auto [at, there] = next.pop_back_val();
     if (auto argument = dyn_cast<BlockArgument>(at))
-      found.insert(argument);
+      found(argument, there);
     else if (auto join = at.getDefiningOp<train::ConcatOp>())
-      next.append(join.getXs().begin(), join.getXs().end());
-    else if (Value from = movedFrom(at))
-      next.push_back(from);
+      for (Value part : join.getXs())
+        next.emplace_back(part, there);
+    else if (auto from = shiftedFrom(at, there))
+      next.push_back(*from);
   }
 }
 
@@ -51,14 +119,13 @@ Value NodeImport::integerData(int input) {
 }
 
 void NodeImport::boundIds(Value ids, int64_t limit, std::optional<int64_t> ignored) {
-  llvm::SmallSetVector<BlockArgument, 2> arguments;
-  findArguments(ids, arguments);
-  for (BlockArgument argument : arguments) {
+  eachArgument(ids, {0, limit, ignored}, [&](BlockArgument argument, const Allowed &allowed) {
     auto step = cast<func::FuncOp>(argument.getOwner()->getParentOp());
     auto name = step.getArgAttrOfType<StringAttr>(argument.getArgNumber(), "train.name");
-    if (name && isInteger(argument))
-      train::addIdLimit(step->getParentOfType<ModuleOp>(), name.getValue(), limit, ignored);
-  }
+    if (name && isInteger(argument) && (allowed.lower != Allowed::least || allowed.upper != Allowed::most))
+      train::addIdLimit(step->getParentOfType<ModuleOp>(), name.getValue(),
+                        {allowed.lower, allowed.upper, allowed.ignored});
+  });
 }
 
 Value NodeImport::idsOf(Value numbers, int64_t limit, const std::string &what) {

@@ -52,9 +52,9 @@ bool saysBatch(std::string name) {
 
 class InputShapes {
 public:
-  InputShapes(const std::vector<const onnx::ValueInfoProto *> &inputs, const onnx::ValueInfoProto *output,
+  InputShapes(const std::vector<const onnx::ValueInfoProto *> &inputs, const onnx::GraphProto &model,
               const TrainingSpec &spec, OnnxGraph &graph)
-      : protos(inputs), output(output), spec(spec), graph(graph) {}
+      : protos(inputs), model(model), spec(spec), graph(graph) {}
 
   Status run() {
     if (Status named = checkFlags(); !named)
@@ -70,7 +70,7 @@ public:
       return named;
     if (Status batches = checkBatches(); !batches)
       return batches;
-    return placeOutput();
+    return placeOutputs();
   }
 
 private:
@@ -84,15 +84,14 @@ private:
     };
     for (const std::string &name : spec.shared) {
       if (!isInput(name))
-        return Error{"--input " + name + "=shared: the inputs that output '" + graph.output + "' needs are " + known};
+        return Error{"--input " + name + "=shared: the inputs of " + graph.outputNames() + " are " + known};
       if (spec.batchDims.count(name))
         return Error{"--input " + name + "=shared says that it has no batch, --batch-dim " + name +
                      " where; give one of them"};
     }
     for (const auto &[name, dim] : spec.batchDims)
-      if (!isInput(name) && name != graph.output)
-        return Error{"--batch-dim " + name + ": there are the inputs " + known + " and the output '" + graph.output +
-                     "'"};
+      if (!isInput(name) && !graph.output(name))
+        return Error{"--batch-dim " + name + ": there are the inputs " + known + " and the " + graph.outputNames()};
     return Success{};
   }
 
@@ -264,7 +263,7 @@ private:
     for (const GraphInput &input : graph.inputs) {
       if (!input.shared && samplesOf(input) != graph.batch)
         return otherBatch(input, *first);
-      if (input.name == "target" && spec.loss != AttachedLoss::None)
+      if (input.name == "target" && !endsInOwnLoss(spec) && lossesOf(spec)[0].target == "target")
         return Error{"input 'target' has the name of the attached loss's target; rename it"};
     }
     return graph.batch > 0 ? Status(Success{}) : otherBatch(*first, *first);
@@ -317,26 +316,30 @@ private:
                               ", as the file calls it; data have them in the first one");
   }
 
-  /// Where the trained output has its samples. A model whose inputs have no batch has none in its output.
-  Status placeOutput() {
+  /// Where trained outputs have their samples; a model whose inputs have no batch has none there.
+  Status placeOutputs() {
     const bool unbatched = std::all_of(graph.inputs.begin(), graph.inputs.end(), [](const GraphInput &input) {
       return input.shared || input.batchDim == TrainingSpec::noBatch;
     });
-    const bool said = spec.batchDims.count(graph.output) > 0;
-    if (spec.loss == AttachedLoss::None && said)
-      return Error{"--batch-dim " + graph.output + ": with --loss=none the output is the loss, which has no samples"};
-    if (unbatched && !said)
-      graph.outputBatchDim = TrainingSpec::noBatch;
-    else if (said)
-      graph.outputBatchDim = spec.batchDims.at(graph.output);
-    else if (output && output->type().has_tensor_type() && spec.loss != AttachedLoss::None)
-      graph.outputBatchDim = placeOf(*output);
+    for (GraphOutput &output : graph.outputs) {
+      const auto said = spec.batchDims.find(output.name);
+      const auto proto = std::find_if(model.output().begin(), model.output().end(),
+                                      [&](const auto &one) { return one.name() == output.name; });
+      if (endsInOwnLoss(spec) && said != spec.batchDims.end())
+        return Error{"--batch-dim " + output.name + ": with --loss=none the output is the loss, which has no samples"};
+      if (said != spec.batchDims.end())
+        output.batchDim = said->second;
+      else if (unbatched)
+        output.batchDim = TrainingSpec::noBatch;
+      else if (proto != model.output().end() && proto->type().has_tensor_type() && !endsInOwnLoss(spec))
+        output.batchDim = placeOf(*proto);
+    }
     remarkOnFound();
     return Success{};
   }
 
   const std::vector<const onnx::ValueInfoProto *> &protos;
-  const onnx::ValueInfoProto *output;
+  const onnx::GraphProto &model;
   const TrainingSpec &spec;
   OnnxGraph &graph;
   std::string found;       ///< dimensions that are the batch by their names, for a remark
@@ -349,9 +352,9 @@ private:
 
 } // namespace
 
-Status findInputShapes(const std::vector<const onnx::ValueInfoProto *> &inputs, const onnx::ValueInfoProto *output,
+Status findInputShapes(const std::vector<const onnx::ValueInfoProto *> &inputs, const onnx::GraphProto &model,
                        const TrainingSpec &spec, OnnxGraph &graph) {
-  return InputShapes(inputs, output, spec, graph).run();
+  return InputShapes(inputs, model, spec, graph).run();
 }
 
 } // namespace sluice

@@ -10,6 +10,7 @@
 #include <vector>
 
 namespace onnx {
+class GraphProto;
 class ValueInfoProto;
 } // namespace onnx
 
@@ -32,10 +33,10 @@ struct GraphInput {
 /// The permutation that brings dimension `batchDim` to the front and leaves the others in order.
 std::vector<int64_t> batchToFront(int64_t rank, int64_t batchDim);
 
-/// Fills `graph.inputs`, `batch`, `replacedBatch` and `outputBatchDim`, and says in `graph.remarks` which dimensions
-/// were found to be the batch by their names. `inputs`: those of the file that live nodes read. `output`: what the file
-/// declares of the trained output, or null.
-Status findInputShapes(const std::vector<const onnx::ValueInfoProto *> &inputs, const onnx::ValueInfoProto *output,
+/// Fills `graph.inputs`, `batch`, `replacedBatch` and the outputs' batchDim, and says in `graph.remarks` which
+/// dimensions were found to be the batch by their names. `inputs`: those of the file that live nodes read. `model`
+/// declares the outputs.
+Status findInputShapes(const std::vector<const onnx::ValueInfoProto *> &inputs, const onnx::GraphProto &model,
                        const TrainingSpec &spec, OnnxGraph &graph);
 
 } // namespace sluice

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which value the loss reads, what its target looks like, what the functions return.
+// Which values losses read, what their targets look like, what the functions return.
 #include "frontend/LossAttachment.h"
 
-#include "frontend/ImportNode.h"
+#include "frontend/AttachedLosses.h"
 #include "frontend/Predicted.h"
 #include "ir/TensorName.h"
 
@@ -13,20 +13,6 @@ using namespace mlir;
 
 namespace sluice {
 namespace {
-
-/// Logits [N,K,1,1] are class scores of whole samples: their targets are [N].
-Value squeezed(OpBuilder &builder, Location loc, Value x) {
-  auto shape = shapeOf(x);
-  if (shape.size() <= 2 || llvm::any_of(shape.drop_front(2), [](int64_t extent) { return extent != 1; }))
-    return x;
-  auto type = RankedTensorType::get(shape.take_front(2), typeOf(x).getElementType());
-  return train::ReshapeOp::create(builder, loc, type, x);
-}
-
-/// The dimension of classes; -1 for losses without.
-int64_t classDimension(AttachedLoss loss, int64_t rank) {
-  return loss == AttachedLoss::SoftmaxCrossEntropy ? 1 : loss == AttachedLoss::TokenCrossEntropy ? rank - 1 : -1;
-}
 
 /// With the samples in the first dimension, which `batchDim` counts as GraphInput's does.
 Value batchFirst(OpBuilder &builder, Value x, int64_t batchDim) {
@@ -69,88 +55,17 @@ bool poolsInCeilMode(const OnnxGraph &graph) {
 /// Declared and computed shape of the output may differ only where --batch replaced the file's batch, and in rows and
 /// columns after a ceil_mode: PyTorch's exporter counts last windows that begin in the padding after the image,
 /// PyTorch leaves them out, and so do we.
-Status checkDeclared(const OnnxGraph &graph, ArrayRef<int64_t> shape) {
-  if (!graph.outputDeclared)
+Status checkDeclared(const OnnxGraph &graph, const GraphOutput &output, ArrayRef<int64_t> shape) {
+  if (!output.isDeclared)
     return Success{};
   const size_t certain = shape.size() == 4 && poolsInCeilMode(graph) ? 2 : shape.size();
-  bool same = graph.outputShape.size() == shape.size();
+  bool same = output.shape.size() == shape.size();
   for (size_t i = 0; same && i < certain; ++i)
-    same = graph.outputShape[i] < 1 || graph.outputShape[i] == shape[i] || graph.replacedBatch;
+    same = output.shape[i] < 1 || output.shape[i] == shape[i] || graph.replacedBatch;
   if (same)
     return Success{};
-  return Error{"output '" + graph.output + "' is declared as " + shapeText(graph.outputShape) +
-               " but the graph computes " + shapeText(shape.vec())};
-}
-
-Value addTarget(FunctionImport &state, func::FuncOp function, Value x) {
-  Builder &builder = state.builder;
-  SmallVector<int64_t> shape(shapeOf(x));
-  Type element = builder.getF32Type();
-  if (int64_t classes = classDimension(state.spec.loss, shape.size()); classes >= 0) {
-    shape.erase(shape.begin() + classes);
-    element = builder.getI64Type();
-  }
-  unsigned index = function.getNumArguments();
-  auto attributes = builder.getDictionaryAttr(builder.getNamedAttr("train.name", builder.getStringAttr("target")));
-  (void)function.insertArgument(index, RankedTensorType::get(shape, element), attributes,
-                                NameLoc::get(builder.getStringAttr("target")));
-  return function.getArgument(index);
-}
-
-/// [batch, ..., classes] and [batch, ...] as one row and one target for each token.
-void flattenTokens(OpBuilder &b, Location loc, Value &x, Value &target) {
-  const int64_t classes = shapeOf(x).back(), tokens = typeOf(target).getNumElements();
-  x = train::ReshapeOp::create(b, loc, RankedTensorType::get({tokens, classes}, typeOf(x).getElementType()), x);
-  target = train::ReshapeOp::create(b, loc, RankedTensorType::get({tokens}, b.getI64Type()), target);
-}
-
-/// A cross-entropy of [N,K,...] whose classes have weights, as ONNX's own loss composes it; null after state.error.
-Value weighCrossEntropy(FunctionImport &state, Value x, Value target) {
-  constexpr char scores[] = "loss/scores:", labels[] = "loss/target:", weights[] = "loss/class-weights:";
-  onnx::NodeProto proto; // no name that a model could have
-  proto.set_op_type("SoftmaxCrossEntropyLoss");
-  proto.set_name("loss");
-  for (const char *input : {scores, labels, weights})
-    proto.add_input(input);
-  proto.add_output("loss:");
-  if (state.spec.ignoreIndex) {
-    onnx::AttributeProto &ignored = *proto.add_attribute();
-    ignored.set_name("ignore_index");
-    ignored.set_type(onnx::AttributeProto::INT);
-    ignored.set_i(*state.spec.ignoreIndex);
-  }
-  state.values[scores] = x;
-  state.values[labels] = target;
-  HostTensor &known = state.hosts[weights];
-  known.integral = false;
-  known.floats = state.spec.classWeights;
-  known.shape = {static_cast<int64_t>(known.floats.size())};
-  NodeImport node(state, proto);
-  return succeeded(nodeImporters().at(proto.op_type())(node)) ? state.values.lookup(proto.output(0)) : Value();
-}
-
-/// The loss of the spec, which takes tokens as rows of scores; null after state.error.
-Value createLoss(FunctionImport &state, Location loc, Value &x, Value &target) {
-  auto type = RankedTensorType::get({}, state.builder.getF32Type());
-  const std::optional<int64_t> &index = state.spec.ignoreIndex;
-  IntegerAttr ignored = index ? state.builder.getI64IntegerAttr(*index) : IntegerAttr();
-  switch (state.spec.loss) {
-  case AttachedLoss::TokenCrossEntropy:
-    if (shapeOf(x).size() > 2)
-      flattenTokens(state.builder, loc, x, target);
-    [[fallthrough]];
-  case AttachedLoss::SoftmaxCrossEntropy:
-    if (!state.spec.classWeights.empty())
-      return weighCrossEntropy(state, x, target);
-    return train::SoftmaxCrossEntropyOp::create(state.builder, loc, type, x, target, ignored);
-  case AttachedLoss::Mse:
-    return train::MseOp::create(state.builder, loc, type, x, target);
-  case AttachedLoss::BceWithLogits:
-    return train::BceWithLogitsOp::create(state.builder, loc, type, x, target);
-  case AttachedLoss::None:
-    return {};
-  }
-  return {};
+  return Error{"output '" + output.name + "' is declared as " + shapeText(output.shape) + " but the graph computes " +
+               shapeText(shape.vec())};
 }
 
 /// What right answers are counted of: scores and classes; null: nothing.
@@ -163,17 +78,25 @@ struct Answers {
   }
 };
 
-/// `scores`: what @evaluate returns besides, for metrics and predictions; null: nothing.
-void returnResults(FunctionImport &state, func::FuncOp function, Value loss, Answers answers, Value scores) {
-  SmallVector<Value> results = {loss};
+/// What both functions return, in this order.
+struct Returned {
+  Value loss;
+  Answers answers;
+  SmallVector<Value> parts, kept; ///< losses in the sum; outputs, of @evaluate alone
+};
+
+void returnResults(FunctionImport &state, func::FuncOp function, const Returned &returned) {
+  SmallVector<Value> results = {returned.loss};
+  const Answers &answers = returned.answers;
   if (answers.scores && !state.training) {
     auto type = RankedTensorType::get({}, state.builder.getI64Type());
     results.push_back(
-        train::CountCorrectOp::create(state.builder, loss.getLoc(), type, answers.scores, answers.classes));
+        train::CountCorrectOp::create(state.builder, returned.loss.getLoc(), type, answers.scores, answers.classes));
   }
-  if (scores && !state.training)
-    results.push_back(scores);
-  func::ReturnOp::create(state.builder, loss.getLoc(), results);
+  llvm::append_range(results, returned.parts);
+  if (!state.training)
+    llvm::append_range(results, returned.kept);
+  func::ReturnOp::create(state.builder, returned.loss.getLoc(), results);
   SmallVector<Type> types;
   for (Value value : results)
     types.push_back(value.getType());
@@ -181,8 +104,8 @@ void returnResults(FunctionImport &state, func::FuncOp function, Value loss, Ans
 }
 
 /// Integers and truth values have no gradient, whatever loss stands after them.
-Status checkReal(const FunctionImport &state, Value output, const std::string &what) {
-  if (typeOf(output).getElementType().isF32() && !state.integral.contains(state.graph.output))
+Status checkReal(const FunctionImport &state, const std::string &name, Value output, const std::string &what) {
+  if (typeOf(output).getElementType().isF32() && !state.integral.contains(name))
     return Success{};
   std::string others;
   for (const std::string &other : state.graph.otherOutputs)
@@ -191,36 +114,27 @@ Status checkReal(const FunctionImport &state, Value output, const std::string &w
                "another value by --output=NAME" + others};
 }
 
-/// Why a loss of this kind cannot stand after `x`, as importers say it, or success.
-Status checkScores(const TrainingSpec &spec, const OnnxGraph &graph, Value x, const std::string &what) {
-  const std::string found = what + " has shape " + shapeText(shapeOf(x).vec());
-  const int64_t rank = shapeOf(x).size(), classes = classDimension(spec.loss, rank);
-  if (classes >= 0 && rank < 2)
-    return Error{found + " but " + toString(spec.loss) + " needs " +
-                 (spec.loss == AttachedLoss::SoftmaxCrossEntropy ? "[batch, classes, ...]" : "[batch, ..., classes]") +
-                 "; choose another --loss"};
-  if (rank == 0 || shapeOf(x)[0] != graph.batch)
-    return Error{found + ", which does not begin with the batch of " + std::to_string(graph.batch) +
-                 ", so that there is no target for each sample; --batch-dim " + graph.output +
-                 "=K says where it has one"};
-  if (const size_t weights = spec.classWeights.size(); weights && classes < 0)
-    return Error{"--class-weights goes with cross-entropies, not with --loss=" + toString(spec.loss)};
-  else if (weights && static_cast<int64_t>(weights) != shapeOf(x)[classes])
-    return Error{"--class-weights has " + std::to_string(weights) + " numbers, " + what + " has " +
-                 std::to_string(shapeOf(x)[classes]) + " classes"};
-  if (!spec.ignoreIndex)
-    return Success{};
-  if (classes < 0)
-    return Error{"--ignore-index=" + std::to_string(*spec.ignoreIndex) +
-                 " goes with cross-entropies, not with --loss=" + toString(spec.loss)};
-  if (*spec.ignoreIndex >= 0 && *spec.ignoreIndex < shapeOf(x)[classes])
-    return Error{"--ignore-index=" + std::to_string(*spec.ignoreIndex) + " is one of the " +
-                 std::to_string(shapeOf(x)[classes]) + " classes of " + what + "; choose another"};
-  return Success{};
+/// The value of a trained output, which something computes, as the file declares it.
+Result<Value> computedOutput(const FunctionImport &state, const GraphOutput &named) {
+  const std::string what = "output '" + named.name + "'";
+  Value output = state.values.lookup(named.name);
+  if (!output || isa<BlockArgument>(output))
+    return Error{what + " is a constant or an input; there is nothing to train"};
+  if (Status declared = checkDeclared(state.graph, named, shapeOf(output)); !declared)
+    return declared.takeError();
+  if (Status real = checkReal(state, named.name, output, what); !real)
+    return real.takeError();
+  return output;
 }
 
 /// The model's own loss is what it gives first.
-Status endInOwnLoss(FunctionImport &state, func::FuncOp function, Value output, const std::string &what) {
+Status endInOwnLoss(FunctionImport &state, func::FuncOp function) {
+  const GraphOutput &named = state.graph.outputs[0];
+  const std::string what = "output '" + named.name + "'";
+  Result<Value> computed = computedOutput(state, named);
+  if (!computed)
+    return computed.takeError();
+  Value output = *computed;
   for (const auto &[flag, given] : {std::pair{"--ignore-index", state.spec.ignoreIndex.has_value()},
                                     {"--class-weights", !state.spec.classWeights.empty()}})
     if (given)
@@ -228,61 +142,78 @@ Status endInOwnLoss(FunctionImport &state, func::FuncOp function, Value output, 
   if (typeOf(output).getNumElements() != 1 || !typeOf(output).getElementType().isF32())
     return Error{what + " of shape " + shapeText(shapeOf(output).vec()) +
                  " is not a loss; with --loss=none the graph must end in one number, else choose --loss"};
-  const Answers answers = Answers::of(output);
-  const Value scores = predictedBesides(state, output);
-  if (!state.training)
-    notePrediction(function, scores, targetOfOwnLoss(function, output, scores));
+  Returned returned{output, Answers::of(output), {}, {}};
+  Predictions predictions(state, function);
+  if (!state.training) {
+    predictions.add(named.name, {}, toString(AttachedLoss::None));
+    predictions.addBesidesOwnLoss(output);
+  }
   if (!isLossOp(output.getDefiningOp()))
     function->getParentOfType<ModuleOp>()->setAttr(train::otherMeanAttribute, state.builder.getUnitAttr());
   if (typeOf(output).getRank())
-    output = train::ReshapeOp::create(state.builder, output.getLoc(),
-                                      RankedTensorType::get({}, state.builder.getF32Type()), output);
-  returnResults(state, function, output, answers, scores);
+    returned.loss = train::ReshapeOp::create(state.builder, output.getLoc(),
+                                             RankedTensorType::get({}, state.builder.getF32Type()), output);
+  returned.kept = predictions.note();
+  returnResults(state, function, returned);
+  return Success{};
+}
+
+/// The sum of weighted losses; the parts where there are several.
+Value summed(OpBuilder &b, ArrayRef<OutputLoss> losses, ArrayRef<Value> parts) {
+  Value sum;
+  for (auto [loss, part] : llvm::zip(losses, parts)) {
+    const Location loc = part.getLoc();
+    const llvm::APFloat weight(static_cast<float>(loss.weight));
+    Value term =
+        weight.isExactlyValue(1) ? part : train::ScaleOp::create(b, loc, part.getType(), part, weight).getResult();
+    sum = sum ? train::AddOp::create(b, loc, part.getType(), sum, term).getResult() : term;
+  }
+  return sum;
+}
+
+Status attachSeveral(FunctionImport &state, func::FuncOp function) {
+  const std::vector<OutputLoss> losses = lossesOf(state.spec);
+  const bool alone = losses.size() == 1 && losses[0].weight == 1;
+  Returned returned;
+  Predictions predictions(state, function);
+  for (const OutputLoss &loss : losses) {
+    const GraphOutput *named = loss.output.empty() ? &state.graph.outputs[0] : state.graph.output(loss.output);
+    const std::string what = "output '" + named->name + "'";
+    Result<Value> computed = computedOutput(state, *named);
+    if (!computed)
+      return computed.takeError();
+    if (named->batchDim >= typeOf(*computed).getRank())
+      return Error{"--batch-dim " + named->name + "=" + std::to_string(named->batchDim) + ": " + what + " has shape " +
+                   shapeText(shapeOf(*computed).vec())};
+    Value x = absorbed(*computed, loss.kind, named->batchDim);
+    const bool absorbs = x != *computed;
+    x = batchFirst(state.builder, x, named->batchDim);
+    // Predictions are the model's own, with the softmax or sigmoid that the loss takes over.
+    Value output = absorbs ? batchFirst(state.builder, *computed, named->batchDim) : x;
+    Result<LossValues> made = createLoss(state, function, loss, *named, x);
+    if (!made)
+      return made.takeError();
+    returned.parts.push_back(made->loss);
+    if (alone)
+      returned.answers = {made->scores, made->classes};
+    if (!state.training)
+      predictions.add(named->name, output, toString(loss.kind), made->target, loss.weight,
+                      alone ? -1 : static_cast<int64_t>(returned.parts.size()) - 1);
+  }
+  if (!state.training && state.spec.output.empty())
+    predictions.addOthers({});
+  returned.loss = summed(state.builder, losses, returned.parts);
+  if (alone)
+    returned.parts.clear();
+  returned.kept = predictions.note();
+  returnResults(state, function, returned);
   return Success{};
 }
 
 } // namespace
 
 Status attachLoss(FunctionImport &state, func::FuncOp function) {
-  const OnnxGraph &graph = state.graph;
-  std::string what = "output '" + graph.output + "'";
-  Value output = state.values.lookup(graph.output);
-  if (!output || isa<BlockArgument>(output))
-    return Error{what + " is a constant or an input; there is nothing to train"};
-  if (Status declared = checkDeclared(graph, shapeOf(output)); !declared)
-    return declared;
-  if (Status real = checkReal(state, output, what); !real)
-    return real;
-  if (state.spec.loss == AttachedLoss::None)
-    return endInOwnLoss(state, function, output, what);
-  Location loc = NameLoc::get(state.builder.getStringAttr("loss"));
-  if (graph.outputBatchDim >= typeOf(output).getRank())
-    return Error{"--batch-dim " + graph.output + "=" + std::to_string(graph.outputBatchDim) + ": " + what +
-                 " has shape " + shapeText(shapeOf(output).vec())};
-  Value x = absorbed(output, state.spec.loss, graph.outputBatchDim);
-  const bool absorbs = x != output;
-  x = batchFirst(state.builder, x, graph.outputBatchDim);
-  output = absorbs ? batchFirst(state.builder, output, graph.outputBatchDim) : x;
-  if (state.spec.loss == AttachedLoss::SoftmaxCrossEntropy)
-    x = squeezed(state.builder, loc, x);
-  if (Status scores = checkScores(state.spec, graph, x, what); !scores)
-    return scores;
-  const Value target = addTarget(state, function, x);
-  Value compared = target; // both as the loss reads them
-  Value loss = createLoss(state, loc, x, compared);
-  if (!loss)
-    return Error{what + ": " + (state.error.empty() ? "its loss cannot be made" : state.error)};
-  const bool ofClasses = classDimension(state.spec.loss, shapeOf(x).size()) >= 0;
-  Answers answers = Answers::of(loss);
-  if (!answers.scores && ofClasses) { // a composition
-    answers = {x, compared};
-    function->getParentOfType<ModuleOp>()->setAttr(train::classWeightsAttribute, state.builder.getUnitAttr());
-  }
-  if (!state.training)
-    notePrediction(function, output, target);
-  // Predictions are the model's own, with the softmax or sigmoid that the loss takes over.
-  returnResults(state, function, loss, answers, output);
-  return Success{};
+  return endsInOwnLoss(state.spec) ? endInOwnLoss(state, function) : attachSeveral(state, function);
 }
 
 } // namespace sluice

@@ -27,7 +27,8 @@ bool takesRoot(const onnx::NodeProto &power, const OnnxFile &file) {
 }
 
 LossFactors::LossFactors(const OnnxGraph &graph, const GraphReads &reads) : reads(reads) {
-  linear.insert(graph.output);
+  for (const GraphOutput &output : graph.outputs)
+    linear.insert(output.name);
   for (auto entry = graph.nodes.rbegin(); entry != graph.nodes.rend(); ++entry) {
     const onnx::NodeProto &node = **entry;
     const bool divides = isOp(node, {"Div"});

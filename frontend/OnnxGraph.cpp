@@ -25,9 +25,11 @@ void addReads(const onnx::NodeProto &node, std::set<std::string> &live) {
   });
 }
 
-/// Names that live nodes read; the output among them.
+/// Names that live nodes read; the trained outputs among them.
 std::set<std::string> findLive(const onnx::GraphProto &graph, OnnxGraph &result) {
-  std::set<std::string> live = {result.output};
+  std::set<std::string> live;
+  for (const GraphOutput &output : result.outputs)
+    live.insert(output.name);
   for (int i = graph.node_size() - 1; i >= 0; --i) {
     const onnx::NodeProto &node = graph.node(i);
     if (std::none_of(node.output().begin(), node.output().end(),
@@ -97,33 +99,41 @@ bool findWeights(const onnx::GraphProto &proto, const OnnxGraph &graph) {
   return false;
 }
 
-void readOutput(const onnx::ValueInfoProto &output, OnnxGraph &graph) {
-  if (!output.type().has_tensor_type() || !output.type().tensor_type().has_shape())
+void readOutput(const onnx::ValueInfoProto &declared, GraphOutput &output) {
+  if (!declared.type().has_tensor_type() || !declared.type().tensor_type().has_shape())
     return;
-  graph.outputDeclared = true;
-  for (const auto &dim : output.type().tensor_type().shape().dim())
-    graph.outputShape.push_back(dim.has_dim_value() ? dim.dim_value() : -1);
+  output.isDeclared = true;
+  for (const auto &dim : declared.type().tensor_type().shape().dim())
+    output.shape.push_back(dim.has_dim_value() ? dim.dim_value() : -1);
 }
 
-/// The first output, or the one that --output names; any value of the graph will do.
-Status chooseOutput(const onnx::GraphProto &proto, const std::string &name, OnnxGraph &graph) {
-  graph.output = name.empty() ? proto.output(0).name() : name;
-  bool isMade = false;
-  for (const auto &output : proto.output())
-    if (output.name() == graph.output) {
-      readOutput(output, graph);
-      isMade = true;
-    } else {
-      graph.otherOutputs.push_back(output.name());
-    }
+/// The first output, or those that --output and --loss name; any values of the graph will do.
+Status chooseOutputs(const onnx::GraphProto &proto, const TrainingSpec &spec, OnnxGraph &graph) {
+  std::set<std::string> made;
   for (const onnx::NodeProto &node : proto.node())
-    isMade |= std::count(node.output().begin(), node.output().end(), graph.output) > 0;
-  if (isMade)
-    return Success{};
+    made.insert(node.output().begin(), node.output().end());
   std::string outputs;
-  for (const std::string &output : graph.otherOutputs)
-    outputs += (outputs.empty() ? "'" : ", '") + output + "'";
-  return Error{"--output=" + name + " names no value of the graph; the model's outputs are " + outputs};
+  for (const auto &output : proto.output()) {
+    made.insert(output.name());
+    outputs += (outputs.empty() ? "'" : ", '") + output.name() + "'";
+  }
+  for (const OutputLoss &loss : lossesOf(spec)) {
+    const std::string name = loss.output.empty() ? proto.output(0).name() : loss.output;
+    if (!made.count(name))
+      return Error{(spec.output.empty() ? "--loss=" + name + "=" + toString(loss.kind) : "--output=" + name) +
+                   " names no value of the graph; the model's outputs are " + outputs};
+    if (!graph.output(name))
+      graph.outputs.push_back({name, {}});
+  }
+  for (const auto &output : proto.output()) {
+    const auto trained = std::find_if(graph.outputs.begin(), graph.outputs.end(),
+                                      [&](const GraphOutput &one) { return one.name == output.name(); });
+    if (trained == graph.outputs.end())
+      graph.otherOutputs.push_back(output.name());
+    else
+      readOutput(output, *trained);
+  }
+  return Success{};
 }
 
 } // namespace
@@ -136,6 +146,19 @@ bool isView(const onnx::NodeProto &node) {
   return isStandard(node) && node.input_size() > 0 && node.output_size() > 0 && views.count(node.op_type());
 }
 
+const GraphOutput *OnnxGraph::output(const std::string &name) const {
+  const auto found =
+      std::find_if(outputs.begin(), outputs.end(), [&](const GraphOutput &one) { return one.name == name; });
+  return found == outputs.end() ? nullptr : &*found;
+}
+
+std::string OnnxGraph::outputNames() const {
+  std::string names;
+  for (const GraphOutput &output : outputs)
+    names += (names.empty() ? "'" : ", '") + output.name + "'";
+  return (outputs.size() == 1 ? "output " : "outputs ") + names;
+}
+
 std::pair<const onnx::NodeProto *, int> OnnxGraph::readerBehindViews(const std::string &name) const {
   auto reader = firstReader.find(name);
   for (int views = 0; reader != firstReader.end() && isView(*reader->second.first); ++views)
@@ -146,7 +169,7 @@ std::pair<const onnx::NodeProto *, int> OnnxGraph::readerBehindViews(const std::
 Result<OnnxGraph> OnnxGraph::build(const OnnxFile &file, const TrainingSpec &spec) {
   const onnx::GraphProto &proto = file.model().graph();
   OnnxGraph graph;
-  if (Status chosen = chooseOutput(proto, spec.output, graph); !chosen)
+  if (Status chosen = chooseOutputs(proto, spec, graph); !chosen)
     return chosen.takeError();
   std::set<std::string> live = findLive(proto, graph);
   for (const onnx::NodeProto *node : graph.nodes)
@@ -163,11 +186,8 @@ Result<OnnxGraph> OnnxGraph::build(const OnnxFile &file, const TrainingSpec &spe
     if (live.count(input.name()) && !initializers.count(input.name()))
       inputs.push_back(&input);
   if (inputs.empty())
-    return Error{"output '" + graph.output + "' depends on no input"};
-  const auto output = std::find_if(proto.output().begin(), proto.output().end(),
-                                   [&](const auto &one) { return one.name() == graph.output; });
-  if (Status shapes = findInputShapes(inputs, output == proto.output().end() ? nullptr : &*output, spec, graph);
-      !shapes)
+    return Error{graph.outputNames() + (graph.outputs.size() == 1 ? " depends" : " depend") + " on no input"};
+  if (Status shapes = findInputShapes(inputs, proto, spec, graph); !shapes)
     return shapes.takeError();
   Result<BatchNormForms> batchNorms = BatchNormForms::find(graph.nodes, file.opset(), spec);
   if (!batchNorms)
@@ -176,9 +196,9 @@ Result<OnnxGraph> OnnxGraph::build(const OnnxFile &file, const TrainingSpec &spe
   Result<HandRoles> hand = HandRoles::of(spec);
   if (!hand)
     return hand.takeError();
-  graph.roles = findRoles(file, graph, spec.loss == AttachedLoss::None, *hand);
+  graph.roles = findRoles(file, graph, endsInOwnLoss(spec), *hand);
   graph.constantsAreWeights = !findWeights(proto, graph);
-  if (spec.loss == AttachedLoss::None)
+  if (spec.output.empty() || endsInOwnLoss(spec)) // who names an output predicts that one
     findOthers(proto, live, graph);
   return graph;
 }

@@ -23,19 +23,24 @@ bool isStandard(const onnx::NodeProto &node);
 /// Ops that hand on a tensor's elements in another shape or order.
 bool isView(const onnx::NodeProto &node);
 
+/// A value that a loss is attached to, or the model's own loss.
+struct GraphOutput {
+  std::string name;
+  std::vector<int64_t> shape; ///< as declared, -1 where open; meaningful when isDeclared
+  bool isDeclared = false;
+  int64_t batchDim = 0; ///< as GraphInput::batchDim
+};
+
 struct OnnxGraph {
   std::vector<const onnx::NodeProto *> nodes; ///< live, producers first
   std::vector<GraphInput> inputs;             ///< live, without initializers
-  std::string output;                         ///< what is trained: the model's first output, or that of --output
+  std::vector<GraphOutput> outputs;           ///< what is trained, one or several, each once
   std::vector<std::string> otherOutputs;      ///< of the model
-  /// What more it takes to compute otherOutputs from the inputs and weights that the trained output needs, in order.
+  /// What more it takes to compute otherOutputs from the inputs and weights that trained outputs need, in order.
   std::vector<const onnx::NodeProto *> otherNodes;
-  std::vector<int64_t> outputShape; ///< as declared, -1 where open; meaningful when outputDeclared
-  bool outputDeclared = false;
   /// A fixed batch of the file that --batch replaces: Reshape nodes may hold it as a literal. 0 when there is none.
   int64_t replacedBatch = 0;
-  int64_t batch = 0;          ///< samples of a batch
-  int64_t outputBatchDim = 0; ///< of the trained output: as GraphInput::batchDim
+  int64_t batch = 0; ///< samples of a batch
   /// No float tensor of rank 2 or more that is trained stands at a weight operand (ONNX's light_* models, some of which
   /// keep their short vectors): outputs of ConstantOfShape, and of Constant, that stand at weight operands are
   /// parameters.
@@ -47,6 +52,10 @@ struct OnnxGraph {
   std::map<std::string, std::pair<const onnx::NodeProto *, int>> firstReader;
   std::set<std::string> readTwice; ///< values that live nodes read more than once
 
+  /// Null where `name` is no output that is trained.
+  const GraphOutput *output(const std::string &name) const;
+  /// "output 'y'", "outputs 'y', 'z'" of those that are trained.
+  std::string outputNames() const;
   /// The first reader of `name` after Identity, Transpose, Reshape and the like; null when there is none.
   std::pair<const onnx::NodeProto *, int> readerBehindViews(const std::string &name) const;
 

@@ -68,7 +68,7 @@ public:
     FunctionImport state = begin(*declared, /*training=*/true);
     ScopedDiagnosticHandler handler(builder.getContext(), [](Diagnostic &) { return success(); });
     StepValues values(*this, state);
-    return Flattening(changed, values, spec.limits, refused).run(graph.output);
+    return Flattening(changed, values, spec.limits, refused).run(outputNames());
   }
 
 private:
@@ -103,12 +103,17 @@ private:
     Refusals refusals;
   };
 
+  std::vector<std::string> outputNames() const {
+    std::vector<std::string> names;
+    for (const GraphOutput &output : graph.outputs)
+      names.push_back(output.name);
+    return names;
+  }
+
   void setAttributes() {
     auto set = [&](const char *name, const std::string &value) {
       (*module)->setAttr(name, builder.getStringAttr(value));
     };
-    set("train.output", graph.output);
-    set("train.loss", toString(spec.loss));
     set("train.optimizer", toString(spec.optimizer));
     set("train.precision", spec.precision);
     for (const auto &[name, wanted] : {std::pair{"train.clip_norm", spec.clipNorm},

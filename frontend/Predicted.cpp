@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dependencies are followed from the predicted value backwards.
+// Dependencies are followed from the predicted values backwards.
 #include "frontend/Predicted.h"
 
 #include "ir/TensorName.h"
@@ -45,22 +45,8 @@ bool isComparable(Value scores, Value target) {
   return false;
 }
 
-} // namespace
-
-bool isLossOp(Operation *op) {
-  auto kernel = dyn_cast_or_null<train::HasKernel>(op);
-  return kernel && kernel.role() == sched::Role::Loss;
-}
-
-Value predictedBesides(FunctionImport &state, Value loss) {
-  for (const std::string &name : state.graph.otherOutputs)
-    if (Value value = state.values.lookup(name);
-        isOfSamples(state, value) && !state.assumed.contains(name) && !state.integral.contains(name))
-      return value;
-  Operation *op = loss.getDefiningOp();
-  return isLossOp(op) && isOfSamples(state, op->getOperand(0)) ? op->getOperand(0) : Value();
-}
-
+/// The argument that a loss op compares with, or else the only one that `scores` do not depend on and could be compared
+/// with by its shape; null where there is none.
 Value targetOfOwnLoss(func::FuncOp function, Value loss, Value scores) {
   if (Operation *op = loss.getDefiningOp(); isLossOp(op)) {
     Value target = op->getOperand(1);
@@ -82,26 +68,104 @@ Value targetOfOwnLoss(func::FuncOp function, Value loss, Value scores) {
   return found;
 }
 
-void notePrediction(func::FuncOp function, Value scores, Value target) {
-  Builder builder(function.getContext());
-  auto module = function->getParentOfType<ModuleOp>();
-  const auto nameOf = [&](BlockArgument argument) {
-    return function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), "train.name");
-  };
-  if (target)
-    module->setAttr(train::targetAttribute, nameOf(cast<BlockArgument>(target)));
-  if (!scores)
+/// What a value is a view of.
+Value rootOf(Value value) {
+  while (auto view = dyn_cast_or_null<train::View>(value.getDefiningOp()))
+    value = view->getOperand(0);
+  return value;
+}
+
+bool isProbability(Value value) {
+  auto softmax = value.getDefiningOp<train::SoftmaxOp>();
+  return (softmax && !softmax.getLogarithm()) || value.getDefiningOp<train::SigmoidOp>();
+}
+
+StringAttr nameOf(func::FuncOp function, Value argument) {
+  const auto name = function.getArgAttrOfType<StringAttr>(cast<BlockArgument>(argument).getArgNumber(), "train.name");
+  return name ? name : StringAttr::get(function.getContext());
+}
+
+} // namespace
+
+bool isLossOp(Operation *op) {
+  auto kernel = dyn_cast_or_null<train::HasKernel>(op);
+  return kernel && kernel.role() == sched::Role::Loss;
+}
+
+Value Predictions::apart(Value value) {
+  const Value root = rootOf(value);
+  const bool stands = !root.getDefiningOp() || isa<train::ReadOp>(root.getDefiningOp()) ||
+                      llvm::any_of(kept, [&](Value other) { return rootOf(other) == root; });
+  if (!stands)
+    return value;
+  return train::ScaleOp::create(state.builder, value.getLoc(), value.getType(), value, llvm::APFloat(1.0f));
+}
+
+void Predictions::add(const std::string &name, Value value, const std::string &loss, Value target, double weight,
+                      int64_t part) {
+  Builder &b = state.builder;
+  int64_t number = -1;
+  if (value) {
+    const auto [known, isNew] = numbers.try_emplace(value, kept.size());
+    number = known->second;
+    if (isNew)
+      kept.push_back(apart(value));
+  }
+  outputs.push_back(train::OutputAttr::get(b.getContext(), b.getStringAttr(name), b.getStringAttr(loss),
+                                           target ? nameOf(function, target) : b.getStringAttr(""),
+                                           b.getF64FloatAttr(weight), number, part, value && isProbability(value)));
+}
+
+void Predictions::addOthers(const llvm::DenseSet<Value> &unwanted) {
+  for (const std::string &name : state.graph.otherOutputs) {
+    const Value value = state.values.lookup(name);
+    if (!isOfSamples(state, value) || state.assumed.contains(name) || numbers.count(value) ||
+        llvm::any_of(sourcesOf(value), [&](Value source) { return unwanted.contains(source); }))
+      continue;
+    add(name, value);
+  }
+}
+
+void Predictions::addBesidesOwnLoss(Value loss) {
+  std::string name;
+  Value first;
+  for (const std::string &other : state.graph.otherOutputs)
+    if (Value value = state.values.lookup(other);
+        !first && isOfSamples(state, value) && !state.assumed.contains(other) && !state.integral.contains(other))
+      first = value, name = other;
+  if (Operation *op = loss.getDefiningOp(); !first && isLossOp(op) && isOfSamples(state, op->getOperand(0)))
+    first = op->getOperand(0), name = "scores";
+  const Value target = targetOfOwnLoss(function, loss, first);
+  if (!first && !target)
     return;
-  auto softmax = scores.getDefiningOp<train::SoftmaxOp>();
-  if ((softmax && !softmax.getLogarithm()) || scores.getDefiningOp<train::SigmoidOp>())
-    module->setAttr(train::probabilitiesAttribute, builder.getUnitAttr());
-  const llvm::DenseSet<Value> sources = sourcesOf(scores);
+  add(name, first, "", target);
+  if (!first)
+    return;
+  llvm::DenseSet<Value> unwanted; // what asks for labels is no prediction
+  const llvm::DenseSet<Value> sources = sourcesOf(first);
+  for (BlockArgument argument : function.getArguments())
+    if (target ? argument == target : !sources.contains(argument))
+      unwanted.insert(argument);
+  addOthers(unwanted);
+}
+
+SmallVector<Value> Predictions::note() {
+  if (outputs.empty())
+    return {};
+  auto module = function->getParentOfType<ModuleOp>();
+  train::setOutputs(module, outputs);
+  if (kept.empty())
+    return {};
+  llvm::DenseSet<Value> sources;
+  for (Value value : kept)
+    sources.insert_range(sourcesOf(value));
   SmallVector<Attribute> others;
   for (BlockArgument argument : function.getArguments())
     if (!sources.contains(argument))
-      others.push_back(nameOf(argument));
+      others.push_back(nameOf(function, argument));
   if (!others.empty())
-    module->setAttr(train::lossInputsAttribute, builder.getArrayAttr(others));
+    module->setAttr(train::lossInputsAttribute, Builder(function.getContext()).getArrayAttr(others));
+  return kept;
 }
 
 } // namespace sluice

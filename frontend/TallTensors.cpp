@@ -17,7 +17,7 @@ bool readsTall(const std::string &opType) {
 }
 
 Value viewed(NodeImport &node, Value x, ArrayRef<int64_t> shape) {
-  const bool isOutput = node.proto().output(0) == node.graph().output;
+  const bool isOutput = node.graph().output(node.proto().output(0));
   if (!x || !isTall(node, shape.size()) || isOutput || shape.size() > HostTensor::maximumRank ||
       elementCount(shape.vec()) != typeOf(x).getNumElements())
     return node.reshape(x, shape);

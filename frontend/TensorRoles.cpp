@@ -131,7 +131,8 @@ private:
   /// Values from which a gradient may be asked: all but those that reach comparisons and conditions alone, as they are
   /// or moved.
   void findCarriers() {
-    carriers.insert(graph.output);
+    for (const GraphOutput &output : graph.outputs)
+      carriers.insert(output.name);
     for (auto entry = graph.nodes.rbegin(); entry != graph.nodes.rend(); ++entry) {
       const onnx::NodeProto &node = **entry;
       const bool moved = isView(node) || isOp(node, {"Slice", "Gather", "Expand", "Concat", "Split"});

@@ -16,6 +16,7 @@ constexpr Words<AttachedLoss> losses[] = {{"softmax-cross-entropy", AttachedLoss
                                           {"token-cross-entropy", AttachedLoss::TokenCrossEntropy},
                                           {"mse", AttachedLoss::Mse},
                                           {"bce-with-logits", AttachedLoss::BceWithLogits},
+                                          {"ctc", AttachedLoss::Ctc},
                                           {"none", AttachedLoss::None}};
 constexpr Words<Optimizer> optimizers[] = {{"sgd", Optimizer::Sgd},         {"adam", Optimizer::Adam},
                                            {"adamw", Optimizer::AdamW},     {"adagrad", Optimizer::Adagrad},

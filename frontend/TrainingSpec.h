@@ -17,8 +17,8 @@
 
 namespace sluice {
 
-/// SoftmaxCrossEntropy: classes are dimension 1. TokenCrossEntropy: they are the last one.
-enum class AttachedLoss { SoftmaxCrossEntropy, TokenCrossEntropy, Mse, BceWithLogits, None };
+/// SoftmaxCrossEntropy: classes are dimension 1. TokenCrossEntropy, Ctc: they are the last one.
+enum class AttachedLoss { SoftmaxCrossEntropy, TokenCrossEntropy, Mse, BceWithLogits, Ctc, None };
 enum class Optimizer { Sgd, Adam, AdamW, Adagrad, RmsProp, Lamb, Lion };
 enum class InitialValues { Keep, Kaiming, Xavier };
 /// File: as the node says, see BatchNormForms.
@@ -31,11 +31,34 @@ struct BatchNormRule {
   std::string pattern;
 };
 
+/// What a CTC loss needs to know of its targets.
+struct CtcOptions {
+  int64_t blank = 0;         ///< class of no label
+  int64_t length = 0;        ///< the most labels of a target, which data pad to; 0: not said
+  bool zeroInfinity = false; ///< targets too long for their inputs count 0 instead of infinity
+  std::string inputLengths;  ///< name of the input that says how many steps of a sample count; empty: all
+  std::string targetLengths; ///< name of the input that says how many labels a target has; empty: up to the padding
+};
+
+/// A loss, and the value of the graph that it is attached to.
+struct OutputLoss {
+  AttachedLoss kind = AttachedLoss::SoftmaxCrossEntropy;
+  std::string output;                 ///< empty: that of --output
+  std::string target = "target";      ///< what data call the values that it compares with
+  double weight = 1;                  ///< in the sum of all losses
+  std::optional<int64_t> ignoreIndex; ///< class id of targets that do not count
+  std::vector<double> classWeights;   ///< of a cross-entropy; empty: all count alike
+  CtcOptions ctc = {};
+};
+
 struct TrainingSpec {
+  static constexpr size_t mostLosses = 32;
+
   AttachedLoss loss = AttachedLoss::SoftmaxCrossEntropy;
+  std::vector<OutputLoss> losses; ///< --loss as words say it: in place of `loss`
   std::string output; ///< --output: the value that the loss is attached to and predictions are; empty: the first output
-  std::optional<int64_t> ignoreIndex; ///< --ignore-index: the class id of targets that do not count
-  std::vector<double> classWeights;   ///< --class-weights: of a cross-entropy's classes; empty: all count alike
+  std::optional<int64_t> ignoreIndex; ///< --ignore-index: of cross-entropies and CTC, unless they have their own
+  std::vector<double> classWeights;   ///< --class-weights: of cross-entropies, unless they have their own
   Optimizer optimizer = Optimizer::Sgd;
   InitialValues init = InitialValues::Keep;
   BatchNormMode batchNorm = BatchNormMode::File;
@@ -58,6 +81,14 @@ struct TrainingSpec {
   std::vector<std::string> train;  ///< --train: of tensors that are trained whatever rules say; see HandRoles
   Limits limits;
 };
+
+/// What is attached, one loss or several; one alone has an empty output where --output does not say it.
+std::vector<OutputLoss> lossesOf(const TrainingSpec &spec);
+/// Whether the model ends in its own loss.
+bool endsInOwnLoss(const TrainingSpec &spec);
+
+/// Takes the words of --loss, `[OUTPUT=]NAME[,option=value...]` each; more than one name their outputs.
+Status parseLosses(const std::vector<std::string> &words, TrainingSpec &spec);
 
 /// The words of the command line, as the flags take them. An unknown word is an error that lists the known ones.
 Result<AttachedLoss> parseLoss(const std::string &word);

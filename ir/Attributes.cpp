@@ -110,21 +110,53 @@ static constexpr llvm::StringLiteral idLimits = "train.id_limits";
 IdLimit sluice::train::idLimitOf(ModuleOp module, StringRef input) {
   auto all = module->getAttrOfType<DictionaryAttr>(idLimits);
   auto known = all ? all.getAs<DenseI64ArrayAttr>(input) : DenseI64ArrayAttr();
-  if (!known || known.empty())
+  if (!known || known.size() < 2)
     return {};
-  return {known[0], known.size() > 1 ? std::optional(known[1]) : std::nullopt};
+  return {known[0], known[1], known.size() > 2 ? std::optional(known[2]) : std::nullopt};
 }
 
-void sluice::train::addIdLimit(ModuleOp module, StringRef input, int64_t limit, std::optional<int64_t> ignored) {
+void sluice::train::addIdLimit(ModuleOp module, StringRef input, IdLimit limit) {
   Builder b(module.getContext());
   const IdLimit known = idLimitOf(module, input);
-  SmallVector<int64_t> values = {known.limit ? std::min(known.limit, limit) : limit};
-  if (std::optional<int64_t> either = ignored ? ignored : known.ignored)
+  if (known.isThere()) { // where nothing is left, the last value that one of them allows is all that there is
+    limit.lower = std::min(std::max(limit.lower, known.lower), std::max(limit.upper, known.upper) - 1);
+    limit.upper = std::max(std::min(limit.upper, known.upper), limit.lower + 1);
+  }
+  SmallVector<int64_t> values = {limit.lower, limit.upper};
+  if (std::optional<int64_t> either = limit.ignored ? limit.ignored : known.ignored)
     values.push_back(*either);
   auto all = module->getAttrOfType<DictionaryAttr>(idLimits);
   NamedAttrList list(all ? all : b.getDictionaryAttr({}));
   list.set(input, b.getDenseI64ArrayAttr(values));
   module->setAttr(idLimits, list.getDictionary(module.getContext()));
+}
+
+static constexpr llvm::StringLiteral outputList = "train.outputs";
+
+SmallVector<OutputAttr> sluice::train::outputsOf(ModuleOp module) {
+  auto list = module->getAttrOfType<ArrayAttr>(outputList);
+  return list ? llvm::to_vector(list.getAsRange<OutputAttr>()) : SmallVector<OutputAttr>();
+}
+
+void sluice::train::setOutputs(ModuleOp module, ArrayRef<OutputAttr> outputs) {
+  SmallVector<Attribute> list(outputs.begin(), outputs.end());
+  module->setAttr(outputList, Builder(module.getContext()).getArrayAttr(list));
+}
+
+ReturnedValue sluice::train::returnedValue(OpOperand &returned) {
+  const auto isKept = [](Value value) { return cast<RankedTensorType>(value.getType()).getRank() > 0; };
+  const auto isNorm = [](Value value) { return isa_and_nonnull<GradientNormOp>(value.getDefiningOp()); };
+  const auto isPart = [&](OpOperand &operand) {
+    const auto type = cast<RankedTensorType>(operand.get().getType());
+    return operand.getOperandNumber() > 0 && type.getRank() == 0 && !type.getElementType().isInteger() &&
+           !isNorm(operand.get());
+  };
+  const auto before = returned.getOwner()->getOpOperands().take_front(returned.getOperandNumber());
+  if (isKept(returned.get()))
+    return {true, static_cast<unsigned>(llvm::count_if(before, [&](OpOperand &o) { return isKept(o.get()); }))};
+  if (isPart(returned))
+    return {false, firstPart + static_cast<unsigned>(llvm::count_if(before, isPart))};
+  return {false, returned.getOperandNumber() == 0 ? 0u : isNorm(returned.get()) ? 2u : 1u};
 }
 
 static constexpr llvm::StringLiteral sharedInputs = "train.shared";

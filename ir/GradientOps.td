@@ -180,5 +180,22 @@ def Train_LossBackwardOp : Train_GradientOp<"loss_backward", [Train_OwnKernel,
   let arguments = (ins Train_Float:$x, Train_Tensor:$target, StrAttr:$loss, OptionalAttr<I64Attr>:$ignore_index);
   let results = (outs Train_Real:$dx);
 }
+def Train_CtcLossBackwardOp : Train_GradientOp<"ctc_loss_backward", [Train_OwnKernel,
+    DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionPreference", "isOperandWide"]>]> {
+  let extraClassDeclaration = Train_KernelFacts<"Loss">.decl;
+  let summary = "gradient of train.ctc_loss with respect to its scores";
+  let description = [{
+    Goes through all ways to spell the labels again, in its scratch. The upstream gradient is 1, as for train.loss_backward.
+
+    - C1: operands and attributes are those of a train.ctc_loss; dx has x's shape.
+
+    ```mlir
+    %dx = train.ctc_loss_backward %scores, %target {blank = 0 : i64} : (tensor<16x50x28xf32>, tensor<16x12xi64>) -> tensor<16x50x28xf32>
+    ```
+  }];
+  let arguments = (ins Train_Float:$x, RankedTensorOf<[I64]>:$target, Variadic<RankedTensorOf<[I64]>>:$lengths, I64Attr:$blank,
+      OptionalAttr<I64Attr>:$ignore_index, UnitAttr:$counts_steps, UnitAttr:$zero_infinity);
+  let results = (outs Train_Real:$dx);
+}
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "ir/RuntimeTypes.h"
 #include "runtime/ConvNorm.h"
+#include "runtime/CtcLoss.h"
 #include "runtime/Embedding.h"
 #include "runtime/Recurrence.h"
 #include "runtime/Selection.h"
@@ -114,6 +115,14 @@ struct ConvNorm {
   DataType type;
   float epsilon = 0;
   KERNEL_ARGUMENTS(ConvNorm, pass, x, w, y, window, groups, addend, algorithm, type, epsilon)
+};
+
+struct CtcLoss {
+  Shape x;
+  int64_t labels, blank;
+  bool zeroInfinity;
+  int64_t ignoreIndex = sluice::Loss::none;
+  KERNEL_ARGUMENTS(CtcLoss, x, labels, blank, zeroInfinity, ignoreIndex)
 };
 
 struct Embedding {
@@ -244,7 +253,7 @@ struct UpdateStatistics {
 template <typename... A> struct KernelList {};
 using KernelTable = KernelList<arguments::Attention, arguments::AveragePool, arguments::BatchNormInversion,
                                arguments::BatchNormStatistics, arguments::BroadcastTo, arguments::CancellationCheck,
-                               arguments::Conv, arguments::ConvNorm, arguments::Embedding, arguments::GradientNorm,
+                               arguments::Conv, arguments::ConvNorm, arguments::CtcLoss, arguments::Embedding, arguments::GradientNorm,
                                arguments::Lamb, arguments::LayerNorm, arguments::Loss, arguments::Lrn, arguments::Mask,
                                arguments::Matmul, arguments::MaxPool, arguments::Packing, arguments::Pick,
                                arguments::Recurrence, arguments::Reorder, arguments::Resize, arguments::Slab,

@@ -44,6 +44,25 @@ def Train_BceWithLogitsOp : Train_LossOp<"bce_with_logits"> {
   }];
   let arguments = (ins Train_Float:$x, Train_Float:$target);
 }
+def Train_CtcLossOp : Train_LossOp<"ctc_loss", "::sluice::sched::IdsAttr ids();"> {
+  let summary = "connectionist temporal classification: how likely log_softmax(x) spells the labels, whatever steps they take";
+  let description = [{
+    Graves et al. 2006, equations 6 to 16. The mean over the samples of what torch.nn.CTCLoss calls so: each loss over its number of labels
+    (1 at least). Labels end before the first that is `blank` or `ignore_index`, or where the last of `lengths` says; with `counts_steps` the first
+    of `lengths` says how many steps of a sample count. A target that its steps cannot spell has the loss infinity, or with `zero_infinity` 0.
+    x may be any scores: the logarithm of a softmax is its own.
+
+    - C1: x is [N,steps,classes], target i64 [N,labels].
+    - C2: `blank` is a class.
+    - C3: `lengths` are i64 [N], two at most.
+
+    ```mlir
+    %loss = train.ctc_loss %scores, %target {blank = 0 : i64} : (tensor<16x50x28xf32>, tensor<16x12xi64>) -> tensor<f32>
+    ```
+  }];
+  let arguments = (ins Train_Float:$x, RankedTensorOf<[I64]>:$target, Variadic<RankedTensorOf<[I64]>>:$lengths, I64Attr:$blank,
+      OptionalAttr<I64Attr>:$ignore_index, UnitAttr:$counts_steps, UnitAttr:$zero_infinity);
+}
 
 def Train_CountCorrectOp : Train_Op<"count_correct", [Train_OwnKernel, Pure, Train_Costed]> {
   let extraClassDeclaration = "bool accumulates() { return true; }\n::sluice::sched::IdsAttr ids();";

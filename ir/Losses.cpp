@@ -51,6 +51,39 @@ GRADIENT(SoftmaxCrossEntropyOp) { return buildLoss(*this, b, gradients, getIgnor
 GRADIENT(MseOp) { return buildLoss(*this, b, gradients); }
 GRADIENT(BceWithLogitsOp) { return buildLoss(*this, b, gradients); }
 
+template <typename Op> static LogicalResult ctcShapes(MaybeLoc loc, Op op) {
+  auto x = ranked(op.getX()), target = ranked(op.getTarget());
+  if (x.getRank() != 3 || target.getRank() != 2 || target.getDimSize(0) != x.getDimSize(0)) // C1
+    return fail(loc, "loss of ", x, " against a target of ", target);
+  if (static_cast<int64_t>(op.getBlank()) < 0 || static_cast<int64_t>(op.getBlank()) >= x.getDimSize(2)) // C2
+    return fail(loc, "blank ", static_cast<int64_t>(op.getBlank()), " of ", x.getDimSize(2), " classes");
+  bool fit = op.getLengths().size() <= 2 && (!op.getCountsSteps() || !op.getLengths().empty());
+  for (Value lengths : op.getLengths())
+    fit &= extents(lengths) == x.getShape().take_front();
+  return fit ? success() : fail(loc, "lengths of other shapes, or in another number, than the samples of ", x); // C3
+}
+
+INFER(CtcLossOp) {
+  types.push_back(RankedTensorType::get({}, ranked(op.getX()).getElementType()));
+  return ctcShapes(loc, op);
+}
+
+GRADIENT(CtcLossOp) {
+  Value dy = gradients.of(getLoss());
+  const bool returned =
+      llvm::any_of((*this)->getUsers(), [](Operation *user) { return user->hasTrait<OpTrait::IsTerminator>(); });
+  if (!gradients.wanted(getX()) || (!dy && !returned))
+    return success();
+  Value dx = CtcLossBackwardOp::create(b, getLoc(), getX().getType(), getX(), getTarget(), getLengths(), getBlankAttr(),
+                                       getIgnoreIndexAttr(), getCountsStepsAttr(), getZeroInfinityAttr());
+  gradients.add(b, getLoc(), getX(), dy ? MulOp::create(b, getLoc(), dx, dy).getResult() : dx);
+  return success();
+}
+
+LogicalResult CtcLossBackwardOp::verify() {
+  return failed(sameShapes(*this, {getX(), getDx()})) ? failure() : ctcShapes(getLoc(), *this);
+}
+
 LogicalResult SoftmaxBackwardOp::verify() {
   SoftmaxOp::Properties p;
   p.axis = getAxisAttr();
@@ -85,6 +118,24 @@ static Calls loss(Operation *op, LossKind kind, StringRef method, ArrayRef<Slot>
   return calls.object(arguments::Loss{kind, calls.shape(in(0)), ignoreIndex.value_or(Loss::none)}, method, operands);
 }
 
+template <typename Op> static Calls ctcLoss(Op op, StringRef method) {
+  KernelCalls calls(op);
+  const auto size = static_cast<int64_t>(op.getLengths().size());
+  const bool steps = op.getCountsSteps(), labels = size > (steps ? 1 : 0);
+  arguments::CtcLoss kernel{};
+  kernel.x = calls.shape(in(0)), kernel.labels = calls.shape(in(1))[1];
+  kernel.blank = static_cast<int64_t>(op.getBlank()), kernel.zeroInfinity = op.getZeroInfinity();
+  if (op.getIgnoreIndex())
+    kernel.ignoreIndex = static_cast<int64_t>(*op.getIgnoreIndex());
+  return calls.object(kernel, method,
+                      {in(0), in(1), steps ? in(2) : noSlot, labels ? in(1 + size) : noSlot, out(0), scratchSlot});
+}
+
+KERNEL(CtcLossOp) { return ctcLoss(*this, "forward"); }
+KERNEL(CtcLossBackwardOp) { return ctcLoss(*this, "backward"); }
+PrecisionPreference CtcLossBackwardOp::precisionPreference() { return PrecisionPreference::Mixed; }
+bool CtcLossBackwardOp::isOperandWide(unsigned) { return true; }
+
 // Where its readers want 16 bits and nobody scales it before: fp16's scale comes after it.
 PrecisionPreference LossBackwardOp::precisionPreference() { return PrecisionPreference::Mixed; }
 bool LossBackwardOp::isOperandWide(unsigned) { return true; }
@@ -95,6 +146,11 @@ template <typename Op> static sched::IdsAttr classes(Op op, std::optional<int64_
                              ignored);
 }
 sched::IdsAttr SoftmaxCrossEntropyOp::ids() { return classes(*this, getIgnoreIndex()); }
+/// Labels name classes, the last dimension of the scores.
+sched::IdsAttr CtcLossOp::ids() {
+  return sched::IdsAttr::get(getContext(), getTargetMutable().getOperandNumber(), ranked(getX()).getDimSize(2),
+                             getIgnoreIndex());
+}
 sched::IdsAttr CountCorrectOp::ids() { return classes(*this); }
 
 static constexpr Slot lossOperands[] = {in(0), in(1), out(0), scratchSlot};

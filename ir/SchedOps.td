@@ -54,9 +54,11 @@ def Sched_BufferOp : Sched_Op<"buffer", [DeclareOpInterfaceMethods<OpAsmOpInterf
     - `input("x")`: a model input or the target. On the host: the staging slot that the program's data reader fills between steps. On
       the device: `batch 0` is the batch that this step reads, `batch 1` the one that arrives meanwhile; they change places after
       every step. Its type is the function argument's: readers may take the bytes as another shape, files hold this one.
-    - `result(0)`: the loss; `result(1)`: the count of correct samples; `result(2)`: the norm of the gradients. Read after the step.
+    - `result(0)`: the loss; `result(1)`: the count of correct samples; `result(2)`: the norm of the gradients; from `result(3)` on: the losses that
+      the first one is the sum of. Read after the step.
 
-    A `kept` transient is read once the program has run, as the scores of @evaluate are: it lives to the last step, and its type is how it is read.
+    A `kept` transient is read once the program has run, as the outputs of @evaluate are, whose number it has: it lives to the last step, and its
+    type is how it is read.
 
     - C1: bytes are positive.
     - C2: one kind at most, none in the spill arena; only an input on the device has a batch, 0 or 1.
@@ -75,11 +77,11 @@ def Sched_BufferOp : Sched_Op<"buffer", [DeclareOpInterfaceMethods<OpAsmOpInterf
   let arguments = (ins StrAttr:$name, Sched_Space:$space, I64Attr:$bytes, OptionalAttr<FlatSymbolRefAttr>:$variable,
       OptionalAttr<StrAttr>:$input, OptionalAttr<I64Attr>:$batch, OptionalAttr<I64Attr>:$result, OptionalAttr<I64Attr>:$offset,
       OptionalAttr<I64Attr>:$first, OptionalAttr<I64Attr>:$last,
-      OptionalAttr<TypeAttr>:$type, UnitAttr:$kept);
+      OptionalAttr<TypeAttr>:$type, OptionalAttr<I64Attr>:$kept);
   let results = (outs Sched_Buffer:$buffer);
   let assemblyFormat = [{
     $name $space `bytes` `(` $bytes `)` (`variable` `(` $variable^ `)`)? (`input` `(` $input^ `)`)? (`batch` `(` $batch^ `)`)?
-    (`result` `(` $result^ `)`)? (`kept` $kept^)? (`at` `(` $offset^ `)`)? (`live` `(` $first^ `,` $last `)`)? (`:` $type^)? attr-dict
+    (`result` `(` $result^ `)`)? (`kept` `(` $kept^ `)`)? (`at` `(` $offset^ `)`)? (`live` `(` $first^ `,` $last `)`)? (`:` $type^)? attr-dict
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{

@@ -18,9 +18,6 @@ inline llvm::StringRef tensorName(VariableOp variable) {
   return name ? name.getValue() : variable.getSymName();
 }
 
-/// Of the module, a name: the function argument that predictions are compared with.
-constexpr const char *targetAttribute = "train.target";
-
 /// A flag of the module: the loss is no mean over the targets that are not ignored, or not known to be one.
 constexpr const char *otherMeanAttribute = "train.other_mean";
 
@@ -29,8 +26,5 @@ constexpr const char *lossInputsAttribute = "train.loss_inputs";
 
 /// A flag of the module: classes have weights in the loss, which knows no smoothing and no mixing of them.
 constexpr const char *classWeightsAttribute = "train.class_weights";
-
-/// A flag of the module: a softmax or sigmoid makes the output that predictions are.
-constexpr const char *probabilitiesAttribute = "train.probabilities";
 
 } // namespace sluice::train

@@ -163,15 +163,30 @@ constexpr llvm::StringRef averageSuffix = "/ema", sumSuffix = "/gradient_sum";
 /// Of a variable with init(copy): the symbol of the one whose value it takes.
 constexpr const char *copyOfAttribute = "train.copy_of";
 
-/// What a module says (train.id_limits) of an integer input that names rows or classes once the graph has moved it:
-/// values lie in [0, limit), or are `ignored`. 0: nothing.
+/// What a module says (train.id_limits) of an integer input that names rows or classes once the graph has moved or
+/// shifted it: values lie in [lower, upper), or are `ignored`. Nothing where both are 0.
 struct IdLimit {
-  int64_t limit = 0;
-  std::optional<int64_t> ignored;
+  int64_t lower = 0, upper = 0;
+  std::optional<int64_t> ignored = {};
+  bool isThere() const { return lower < upper; }
 };
 IdLimit idLimitOf(mlir::ModuleOp module, llvm::StringRef input);
-/// The smaller limit counts where there is one already.
-void addIdLimit(mlir::ModuleOp module, llvm::StringRef input, int64_t limit, std::optional<int64_t> ignored);
+/// What both allow counts where there is one already.
+void addIdLimit(mlir::ModuleOp module, llvm::StringRef input, IdLimit limit);
+
+/// The list of a module's outputs (train.outputs), those with attached losses first.
+llvm::SmallVector<OutputAttr> outputsOf(mlir::ModuleOp module);
+void setOutputs(mlir::ModuleOp module, llvm::ArrayRef<OutputAttr> outputs);
+
+/// What a value that a train function returns is to whoever runs it. Kept: a tensor, by its number among those; else a
+/// scalar: 0 the loss, 1 the count of right answers, 2 the norm of the gradients, from firstPart on the losses that the
+/// first one is the sum of.
+struct ReturnedValue {
+  bool isKept;
+  unsigned number;
+};
+constexpr unsigned firstPart = 3;
+ReturnedValue returnedValue(mlir::OpOperand &returned);
 
 /// What a module says (train.shared) of inputs that all samples have in common: they have no dimension of samples.
 bool isShared(mlir::ModuleOp module, llvm::StringRef input);

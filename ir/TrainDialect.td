@@ -92,6 +92,26 @@ def Train_AlgorithmAttr : AttrDef<TrainDialect, "Algorithm"> {
   let genVerifyDecl = 1;
 }
 
+def Train_OutputAttr : AttrDef<TrainDialect, "Output"> {
+  let mnemonic = "output";
+  let summary = "a value of the model that programs predict or compare, in the list `train.outputs` of the module";
+  let description = [{
+    `loss` is the kind of the attached loss, `target` the function argument that the value is compared with, `weight` its share in the loss of
+    the step; each is empty, or 1, where there is none. `kept` counts, among what @evaluate returns, the tensors that are no scalars, `part` the losses
+    that the functions return beside their sum; -1: it is not there. `probabilities`: a softmax or sigmoid makes the value.
+
+    ```mlir
+    #train.output<name = "logits", loss = "mse", target = "target", kept = 0>
+    ```
+  }];
+  let parameters = (ins "::mlir::StringAttr":$name, DefaultValuedParameter<"::mlir::StringAttr", "::mlir::StringAttr::get($_ctxt)">:$loss,
+    DefaultValuedParameter<"::mlir::StringAttr", "::mlir::StringAttr::get($_ctxt)">:$target,
+    DefaultValuedParameter<"::mlir::FloatAttr", "::mlir::Builder($_ctxt).getF64FloatAttr(1)">:$weight,
+    DefaultValuedParameter<"int64_t", "-1">:$kept, DefaultValuedParameter<"int64_t", "-1">:$part,
+    DefaultValuedParameter<"bool", "false">:$probabilities);
+  let assemblyFormat = "`<` struct(params) `>`";
+}
+
 def Train_CostAttr : AttrDef<TrainDialect, "Cost"> {
   let mnemonic = "cost";
   let summary = "what an op takes";

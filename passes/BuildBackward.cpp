@@ -127,7 +127,7 @@ VariableOp Sweep::addScalar(Location loc, StringRef name, Role role, Init init) 
 /// a gradient of one, or of the scale.
 void Sweep::seed(OpBuilder &builder, Value loss) {
   const Location loc = loss.getLoc();
-  if (!request.scale && isa_and_nonnull<SoftmaxCrossEntropyOp, MseOp, BceWithLogitsOp>(loss.getDefiningOp()))
+  if (!request.scale && isa_and_nonnull<SoftmaxCrossEntropyOp, MseOp, BceWithLogitsOp, CtcLossOp>(loss.getDefiningOp()))
     return;
   auto first = request.scale ? addScalar(loc, lossScaleName, Role::Optimizer, Init::Zero)
                              : addScalar(loc, "train/one", Role::Constant, Init::One);
@@ -207,7 +207,7 @@ void Sweep::updateAll(OpBuilder &builder) {
     attr::set<attr::Backward>(made, attr::get<attr::Backward>(last));
   if (!norm)
     return;
-  terminator->insertOperands(1, norm);
+  terminator->insertOperands(terminator->getNumOperands(), norm);
   step.setType(builder.getFunctionType(step.getArgumentTypes(), terminator->getOperandTypes()));
 }
 
@@ -247,8 +247,10 @@ LogicalResult Sweep::run() {
   Operation *terminator = block.getTerminator();
   OpBuilder builder(terminator);
   Value loss = terminator->getOperand(0);
-  const auto output = (*symbols.getOp()).getAttrOfType<StringAttr>("train.output");
-  const std::string ofOutput = output ? " of output '" + output.str() + "'" : "";
+  std::string ofOutput;
+  for (OutputAttr output : outputsOf(cast<ModuleOp>(symbols.getOp())))
+    if (!output.getLoss().empty())
+      ofOutput += (ofOutput.empty() ? " of output '" : ", '") + output.getName().str() + "'";
   if (!trained.contains(loss))
     return step.emitError() << "no trained parameter reaches the loss" << ofOutput
                             << "; --list-parameters shows what is trained";
@@ -293,7 +295,7 @@ struct BuildBackward : sluice::impl::BuildBackwardBase<BuildBackward> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     auto step = module.lookupSymbol<func::FuncOp>("step");
-    if (!step || step.getBody().empty() || step.getBody().front().getTerminator()->getNumOperands() != 1) {
+    if (!step || step.getBody().empty() || step.getBody().front().getTerminator()->getNumOperands() == 0) {
       module.emitError() << "needs a function @step that returns the loss";
       return signalPassFailure();
     }

@@ -98,7 +98,8 @@ void Scheduler::createBuffers() {
       return BufferOp::create(b, loc, b.getType<sched::BufferType>(), b.getStringAttr(name),
                               sched::SpaceAttr::get(context, space), b.getI64IntegerAttr(storage.bytes), variable,
                               input, batch, result, IntegerAttr(), IntegerAttr(), IntegerAttr(),
-                              kept ? TypeAttr::get(storage.kept) : type, kept ? b.getUnitAttr() : UnitAttr())
+                              kept ? TypeAttr::get(storage.kept) : type,
+                              kept ? b.getI64IntegerAttr(storage.index) : IntegerAttr())
           .getBuffer();
     };
     if (storage.kind != Storage::Kind::Batch) {

@@ -7,6 +7,7 @@
 #include "runtime/Kernels.h"
 #include "runtime/PackedForms.h"
 
+#include <string_view>
 #include <vector>
 
 namespace sluice {
@@ -36,10 +37,23 @@ struct Input {
   const char *name; ///< ONNX input name; "target" for the labels
   Tensor slots[2];
   Tensor staging;
-  int64_t upperBound = 0;           ///< I64: values must lie in [0, upperBound); 0: unchecked
+  int64_t upperBound = 0;           ///< I64: values must lie in [lowerBound, upperBound); both 0: unchecked
   int64_t ignoreIndex = Loss::none; ///< I64: one more value that they may have
   bool shared = false;              ///< all samples have it in common: its shape has no dimension of samples
   bool ofLossOnly = false;          ///< predictions do not depend on it
+  int64_t lowerBound = 0;           ///< INT64_MIN: none, as INT64_MAX is no upperBound
+  bool isBounded() const { return lowerBound < upperBound; }
+};
+
+/// A value of the model that evaluate leaves, and the loss that is attached to it, if any.
+struct Output {
+  const char *name;           ///< as in the model
+  Tensor tensor = {};         ///< F32, of the batch's samples; absent where only its loss is known
+  int target = -1;            ///< index of the input that it is compared with; -1: none
+  const char *loss = nullptr; ///< kind of the attached loss, as --loss names it; null: none
+  double weight = 1;          ///< of that loss in the sum of all
+  Tensor part = {};           ///< F32 scalar as Program::loss, that loss alone; absent where there is no sum
+  bool probabilities = false; ///< a softmax or sigmoid made it
 };
 
 /// Another name that a variable has in PyTorch's state_dict, where modules share it.
@@ -100,22 +114,28 @@ struct Program {
   int actionRows;
   const KeptActivation *kept = nullptr; ///< those that a step shows
   int keptCount = 0;
-  Tensor loss;        ///< F32 scalar, readable after a step until the next begins
-  Tensor correct;     ///< I64 scalar that evaluate adds its right answers to, absent when accuracy has no meaning
-  Tensor norm = {};   ///< F32 scalar as `loss`, the norm of all gradients; absent unless they can be clipped by it
-  Tensor output = {}; ///< F32, what the model makes of the batch, as evaluate leaves it; absent without a first
-                      ///< dimension of samples
-  bool probabilities = false;           ///< a softmax or sigmoid made that output
+  Tensor loss;      ///< F32 scalar, readable after a step until the next begins
+  Tensor correct;   ///< I64 scalar that evaluate adds its right answers to, absent when accuracy has no meaning
+  Tensor norm = {}; ///< F32 scalar as `loss`, the norm of all gradients; absent unless they can be clipped by it
+  const Output *outputs = nullptr; ///< those with a loss first; the first one is what is measured unless more is said
+  int outputCount = 0;
   bool classWeights = false;            ///< classes count unlike in the loss, which is no kernel of its own then
   bool otherMean = false;               ///< the loss is not known to be a mean over the targets that are not ignored
-  int target = -1;                      ///< index of the input that the output is compared with; -1: none
   bool accumulates = false;             ///< a step may have several batches
   bool averages = false;                ///< parameters have running averages, which evaluate and export use
   const char *weightsFile = nullptr;    ///< name beside the executable, or null when nothing is read
   const char *exportTemplate = nullptr; ///< name beside the executable, or null
   enum class Optimizer { Sgd, Adam, AdamW, Adagrad, RmsProp, Lamb, Lion } optimizer;
-  const char *lossName;
 };
+
+/// Whether the loss is attached and of this kind, as --loss names it.
+inline bool hasLoss(const Output &output, const char *kind) {
+  return output.loss && std::string_view(output.loss) == kind;
+}
+/// Whether classes are compared in a cross-entropy that is attached.
+inline bool hasCrossEntropy(const Output &output) {
+  return hasLoss(output, "softmax-cross-entropy") || hasLoss(output, "token-cross-entropy");
+}
 
 /// Marks functions that are long sequences of calls, run once or once a step: there is nothing in them to optimize, and
 /// compilers spend more time on trying, quadratic in their length, than on all kernels. ("O0" would not share the stack

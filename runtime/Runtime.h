@@ -6,6 +6,7 @@
 #include "runtime/Attention.h"
 #include "runtime/Codec.h"
 #include "runtime/ConvNorm.h"
+#include "runtime/CtcLoss.h"
 #include "runtime/Embedding.h"
 #include "runtime/Fused.h"
 #include "runtime/Gather.h"

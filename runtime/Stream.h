@@ -173,9 +173,10 @@ public:
   /// have their graph.
   bool runsAhead(const std::function<void(Session &)> &body) const;
 
-  /// Has these F32 scalars (absent ones as 0) ready for take() as the step that was enqueued last computes them. Two
-  /// steps at most have something to take.
-  void leave(std::initializer_list<Tensor> scalars);
+  /// Has these F32 scalars (absent ones as 0), mostScalars at most, ready for take() as the step that was enqueued last
+  /// computes them. Two steps at most have something to take.
+  void leave(const std::vector<Tensor> &scalars);
+  static constexpr size_t mostScalars = 64;
   /// Waits for the earliest step that left something, and throws what synchronize() throws for it. The staging slots of
   /// what was enqueued after it are read.
   void take(float *scalars);

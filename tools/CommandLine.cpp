@@ -24,10 +24,10 @@ namespace {
 
 /// The words of the flags, before they become a DriverOptions.
 struct Words {
-  std::string emit = "binary", loss = "softmax-cross-entropy", optimizer = "sgd", init = "keep", dropout = "keep";
+  std::string emit = "binary", optimizer = "sgd", init = "keep", dropout = "keep";
   std::string target = factsOf(Target::Host).name, precision = "fp32", classWeights, launches, epilogues, hostBudget,
               workspaceLimit, allowLossy, errorBudget;
-  std::vector<std::string> dims, batchDims, inputs, limits, batchNorm, freeze, train;
+  std::vector<std::string> losses, dims, batchDims, inputs, limits, batchNorm, freeze, train;
   std::string batch, threads;
 };
 
@@ -62,11 +62,10 @@ void declareModel(CLI::App &app, DriverOptions &o, Words &w) {
 
 void declareTraining(CLI::App &app, DriverOptions &o, Words &w) {
   beginGroup(app, "Training");
-  app.add_option("--loss", w.loss,
-                 "attached to the output: softmax-cross-entropy (classes are dimension 1), token-cross-entropy "
-                 "(classes are the last dimension), mse, bce-with-logits, or none where the model ends in its own "
-                 "(default softmax-cross-entropy)")
-      ->option_text("NAME");
+  addList(app, "--loss", w.losses,
+          "softmax-cross-entropy (classes are dimension 1; the default), token-cross-entropy (they are the last), mse, "
+          "bce-with-logits, ctc, or none where the model ends in its own; several: a weighted sum, each of its output",
+          "[OUTPUT=]NAME[,k=v...]");
   app.add_option("--output", o.spec.output,
                  "what the loss is attached to and the program predicts (default: the model's first output)")
       ->option_text("NAME");
@@ -288,8 +287,7 @@ std::string takeLaunches(const Words &w, PipelineOptions &o) {
 /// First message of a word that makes no sense, or nothing.
 std::string convert(const Words &w, DriverOptions &o) {
   std::string e;
-  if (!(e = takeEmit(w.emit, o.emit)).empty() || !(e = take(parseLoss(w.loss), o.spec.loss)).empty() ||
-      !(e = take(parseOptimizer(w.optimizer), o.spec.optimizer)).empty() ||
+  if (!(e = takeEmit(w.emit, o.emit)).empty() || !(e = take(parseOptimizer(w.optimizer), o.spec.optimizer)).empty() ||
       (!w.classWeights.empty() && !(e = take(parseClassWeights(w.classWeights), o.spec.classWeights)).empty()) ||
       !(e = take(parseInitialValues(w.init), o.spec.init)).empty() ||
       !(e = take(parseDropoutMode(w.dropout), o.spec.dropout)).empty() ||
@@ -301,6 +299,8 @@ std::string convert(const Words &w, DriverOptions &o) {
   if (Status precision = checkPrecision(w.precision, o.pipeline.target); !precision)
     return precision.error();
   o.spec.precision = w.precision;
+  if (Status losses = parseLosses(w.losses, o.spec); !losses)
+    return losses.error();
   const std::pair<const std::vector<std::string> *, Status (*)(const std::string &, TrainingSpec &)> parsers[] = {
       {&w.dims, parseDim},
       {&w.batchDims, parseBatchDim},

@@ -277,8 +277,8 @@ LogicalResult Correspondence::checkReturned(OpOperand &returned) {
     return buffer.emitOpError() << "V8: holds " << text(content) << ", which the planned step returns, but "
                                 << (isRead ? "it is overwritten" : "nothing reads it after the step");
   auto type = cast<RankedTensorType>(returned.get().getType());
-  const int64_t number = returned.getOperandNumber() == 0 ? 0 : type.getElementType().isInteger() ? 1 : 2;
-  if (buffer.getKept() ? *buffer.getType() != type
+  const auto number = static_cast<int64_t>(train::returnedValue(returned).number);
+  if (buffer.getKept() ? *buffer.getType() != type || static_cast<int64_t>(*buffer.getKept()) != number
                        : buffer.getResult() && static_cast<int64_t>(*buffer.getResult()) != number)
     return buffer.emitOpError() << "V8: '" << buffer.getName() << "' is read after the step as something else than "
                                 << "result " << returned.getOperandNumber() << " of the planned step";

@@ -93,13 +93,6 @@ static std::string argumentName(func::FuncOp function, unsigned i) {
   return sanitized(name ? name.str() : "input" + std::to_string(i));
 }
 
-/// By what the number means, whichever function returns it: 0 the loss, 1 the count of right answers, 2 the norm of the
-/// gradients.
-static unsigned resultNumber(OpOperand &returned) {
-  const bool whole = cast<RankedTensorType>(returned.get().getType()).getElementType().isInteger();
-  return returned.getOperandNumber() == 0 ? 0 : whole ? 1 : 2;
-}
-
 Storages::Storages(func::FuncOp function) : function(function) {
   for (BlockArgument argument : function.getArguments()) {
     unsigned i = argument.getArgNumber();
@@ -113,13 +106,19 @@ Storages::Storages(func::FuncOp function) : function(function) {
     if (storage.kind != Storage::Kind::Transient)
       continue;
     // Scalars have places that outlive a step, the model's output its place in the function.
-    if (auto type = cast<RankedTensorType>(returned.get().getType()); type.getRank() > 0) {
-      storage.kept = type;
-    } else {
-      storage.kind = Storage::Kind::Result;
-      storage.index = resultNumber(returned);
-      storage.name = storage.index == 0 ? "loss_value" : storage.index == 1 ? "correct_count" : "gradient_norm";
+    const ReturnedValue place = returnedValue(returned);
+    if (storage.kept) // another view of what is kept already
+      continue;
+    storage.index = place.number;
+    if (place.isKept) {
+      storage.kept = returned.get().getType();
+      continue;
     }
+    storage.kind = Storage::Kind::Result;
+    storage.name = place.number == 0   ? "loss_value"
+                   : place.number == 1 ? "correct_count"
+                   : place.number == 2 ? "gradient_norm"
+                                       : "loss_part";
   }
   makeUnique(storages);
 }

@@ -28,7 +28,7 @@ struct Storage {
     Host,      ///< host memory from an offload to its prefetch
     Variable,  ///< slot of a train.variable
     Batch,     ///< slot of a function argument; the program has two of them, this is the one that the step reads
-    Result     ///< 0: loss, 1: count of correct samples, 2: norm of the gradients
+    Result     ///< 0: loss, 1: count of correct samples, 2: norm of the gradients, from 3 on: losses in the sum
   };
   Kind kind = Kind::Transient;
   int64_t bytes = 0;                        ///< exact; slots are rounded up to slotAlignment

@@ -3,6 +3,7 @@
 // and overwrite them.
 #pragma once
 
+#include "runtime/Stream.h"
 #include "runtime/cuda/CudaEvent.h"
 #include "runtime/cuda/Note.h"
 
@@ -26,7 +27,7 @@ public:
   cudaEvent_t end() const { return slots[(leaves + 1) % 2].done.event; }
 
 private:
-  static constexpr size_t mostScalars = 8;
+  static constexpr size_t mostScalars = Session::mostScalars;
   struct Words {
     float scalars[mostScalars];
     unsigned long long notes[mostNotes * noteWords];

@@ -215,7 +215,7 @@ bool Session::runsAhead(const std::function<void(Session &)> &body) const {
   return impl->graphs && !impl->recording && !onGradient && !impl->poison && hasGraph(0) && hasGraph(1);
 }
 
-void Session::leave(std::initializer_list<Tensor> scalars) {
+void Session::leave(const std::vector<Tensor> &scalars) {
   std::vector<const float *> addresses;
   for (const Tensor &scalar : scalars)
     addresses.push_back(compute.data<const float>(scalar));

@@ -18,7 +18,9 @@ namespace sluice {
 
 /// "input" for the only input, else the input's name.
 static std::string arrayName(const Program &program, int input) {
-  const int models = program.inputCount - (isTarget(program, program.inputCount - 1) ? 1 : 0);
+  const bool attached = program.outputCount > 0 && program.outputs[0].loss; // what only that reads is no model's
+  const auto models = std::count_if(program.inputs, program.inputs + program.inputCount,
+                                    [&](const Input &one) { return !attached || !one.ofLossOnly; });
   return models == 1 && input == 0 ? "input" : program.inputs[input].name;
 }
 

@@ -28,7 +28,7 @@ size_t sampleBytes(const Input &input) {
 }
 
 bool isTarget(const Program &program, int input) {
-  return input == program.inputCount - 1 && !std::strcmp(program.inputs[input].name, "target");
+  return program.inputs[input].ofLossOnly && program.outputCount > 0 && program.outputs[0].loss;
 }
 
 namespace {

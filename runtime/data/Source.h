@@ -101,11 +101,9 @@ std::unique_ptr<SampleSource> openSource(const SourceOptions &options, const Pro
 /// Elements and bytes of one sample of an input; of a shared one all.
 int64_t sampleElements(const Input &input);
 size_t sampleBytes(const Input &input);
-/// The labels, if the program has any: always its last input.
+/// What attached losses read and the model itself does not: the last inputs of a program.
 bool isTarget(const Program &program, int input);
 /// Whether predictions need it.
-inline bool isPredictedFrom(const Program &program, int input) {
-  return !isTarget(program, input) && !program.inputs[input].ofLossOnly;
-}
+inline bool isPredictedFrom(const Program &program, int input) { return !program.inputs[input].ofLossOnly; }
 
 } // namespace sluice

@@ -7,23 +7,34 @@
 #include "runtime/Errors.h"
 #include "runtime/Random.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace sluice {
+
+/// Where one bound is missing, the number at the other one.
+static int64_t idOf(const Input &in, uint64_t bits) {
+  if (!in.isBounded())
+    return 1;
+  if (in.lowerBound == INT64_MIN || in.upperBound == INT64_MAX)
+    return in.lowerBound == INT64_MIN ? in.upperBound - 1 : in.lowerBound;
+  return in.lowerBound + static_cast<int64_t>(bits % static_cast<uint64_t>(in.upperBound - in.lowerBound));
+}
 
 void Synthetic::read(int input, int64_t sample, char *values) const {
   const Input &in = program.inputs[input];
   const uint64_t key = randomKey(seed, nameKey(in.name), in.shared ? 0 : static_cast<uint64_t>(sample));
   std::memset(values, 0, sampleBytes(in));
   const auto elements = static_cast<uint64_t>(sampleElements(in));
-  const bool binary = isTarget(program, input) && program.lossName && !std::strcmp(program.lossName, "bce-with-logits");
+  const bool binary = std::any_of(program.outputs, program.outputs + program.outputCount, [&](const Output &output) {
+    return output.target == input && hasLoss(output, "bce-with-logits");
+  });
   for (uint64_t i = 0; i < elements; ++i) {
     if (in.staging.type == DataType::F32) {
       const float value = binary ? static_cast<float>(randomBits(key, i) >> 31) : 3.4641016f * (uniform(key, i) - 0.5f);
       std::memcpy(values + i * sizeof value, &value, sizeof value);
     } else if (in.staging.type == DataType::I64) {
-      const int64_t value =
-          in.upperBound > 0 ? static_cast<int64_t>(randomBits64(key, i) % static_cast<uint64_t>(in.upperBound)) : 1;
+      const int64_t value = idOf(in, randomBits64(key, i));
       std::memcpy(values + i * sizeof value, &value, sizeof value);
     }
   }

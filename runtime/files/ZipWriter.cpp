@@ -26,7 +26,7 @@ static std::string common() {
 std::string zipMark() { return "PK\x03\x04" + common(); }
 
 void ZipWriter::put(const std::string &bytes) {
-  file.write(bytes.data(), bytes.size());
+  file.writeAt(at, bytes.data(), bytes.size());
   at += bytes.size();
 }
 
@@ -34,37 +34,35 @@ static std::string sizes(uint64_t bytes) {
   return number(std::min(bytes, largest), 4) + number(std::min(bytes, largest), 4);
 }
 
-void ZipWriter::begin(const std::string &name, uint64_t bytes) {
-  endMember();
-  members.push_back({name, at, bytes});
-  left = bytes;
+size_t ZipWriter::begin(const std::string &name, uint64_t bytes) {
+  const uint64_t header = at;
   const std::string wide = bytes >= largest ? number(1, 2) + number(16, 2) + number(bytes, 8) + number(bytes, 8) : "";
   put(zipMark() + number(0, 4) + sizes(bytes) + number(name.size(), 2) + number(wide.size(), 2) + name + wide);
+  members.push_back({name, header, at, bytes, bytes});
+  at += bytes;
+  return members.size() - 1;
 }
 
-void ZipWriter::write(const void *from, size_t bytes) {
-  if (bytes > left)
-    throw std::logic_error("member '" + members.back().name + "' has more bytes than it was begun with");
-  file.write(from, bytes);
-  at += bytes, left -= bytes;
+void ZipWriter::write(size_t member, const void *from, size_t bytes) {
+  Member &to = members[member];
+  if (bytes > to.left)
+    throw std::logic_error("member '" + to.name + "' has more bytes than it was begun with");
+  file.writeAt(to.at, from, bytes);
+  to.at += bytes, to.left -= bytes;
   const auto *next = static_cast<const Bytef *>(from);
   for (size_t done = 0; done < bytes; done += size_t{1} << 30)
-    members.back().sum = static_cast<uint32_t>(
-        crc32(members.back().sum, next + done, static_cast<uInt>(std::min(bytes - done, size_t{1} << 30))));
+    to.sum =
+        static_cast<uint32_t>(crc32(to.sum, next + done, static_cast<uInt>(std::min(bytes - done, size_t{1} << 30))));
 }
 
-/// Its checksum goes into the header before it.
-void ZipWriter::endMember() {
-  if (left != 0)
-    throw std::logic_error("member '" + members.back().name + "' lacks bytes that it was begun with");
-  if (members.empty())
-    return;
-  const std::string sum = number(members.back().sum, 4);
-  file.writeAt(members.back().header + 14, sum.data(), sum.size());
-}
-
+/// Checksums go into the headers of their members.
 void ZipWriter::finish() {
-  endMember();
+  for (const Member &m : members) {
+    if (m.left != 0)
+      throw std::logic_error("member '" + m.name + "' lacks bytes that it was begun with");
+    const std::string sum = number(m.sum, 4);
+    file.writeAt(m.header + 14, sum.data(), sum.size());
+  }
   const uint64_t directory = at;
   for (const Member &m : members) {
     std::string wide = m.bytes >= largest ? number(m.bytes, 8) + number(m.bytes, 8) : "";

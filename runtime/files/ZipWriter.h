@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes zip files of stored members, as numpy.savez does, with zip64's sizes where they are needed.
+// Writes zip files of stored members whose sizes are known before, as numpy.savez does, with zip64's sizes where they
+// are needed.
 #pragma once
 
 #include "runtime/files/OutputFile.h"
@@ -16,24 +17,24 @@ class ZipWriter {
 public:
   explicit ZipWriter(OutputFile &file) : file(file) {}
 
-  /// The member has exactly this many bytes, which write() brings.
-  void begin(const std::string &name, uint64_t bytes);
-  void write(const void *from, size_t bytes);
+  /// The member has exactly this many bytes, which write() brings, after other members are begun as well. Returns its
+  /// number.
+  size_t begin(const std::string &name, uint64_t bytes);
+  void write(size_t member, const void *from, size_t bytes);
   /// After the last member; the caller commits the file.
   void finish();
 
 private:
   struct Member {
     std::string name;
-    uint64_t header, bytes;
+    uint64_t header, at, bytes, left;
     uint32_t sum = 0;
   };
-  void endMember();
   void put(const std::string &bytes);
 
   OutputFile &file;
   std::vector<Member> members;
-  uint64_t at = 0, left = 0;
+  uint64_t at = 0; ///< end of the last member
 };
 
 } // namespace sluice

@@ -21,7 +21,7 @@ void Session::enableGraphs(bool) {}
 
 // Kernels read session.state itself.
 bool Session::runsAhead(const std::function<void(Session &)> &) const { return false; }
-void Session::leave(std::initializer_list<Tensor> scalars) { impl->left = scalars; }
+void Session::leave(const std::vector<Tensor> &scalars) { impl->left = scalars; }
 void Session::take(float *scalars) {
   synchronize();
   for (const Tensor &scalar : impl->left)

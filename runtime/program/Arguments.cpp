@@ -53,7 +53,9 @@ void refuseUnplanned(const Arguments &arguments, const Program &program) {
   refuse("--accumulate", program.accumulates, "room for sums of gradients");
   refuse("--ema", program.averages, "room for averages of the weights");
   checkLossScale(arguments, program);
-  if (arguments.labelSmoothing && !program.correct.present)
+  const bool ofClasses =
+      program.correct.present || std::any_of(program.outputs, program.outputs + program.outputCount, hasCrossEntropy);
+  if (arguments.labelSmoothing && !ofClasses)
     throw UsageError("--label-smoothing is for cross-entropies of classes, which this program's loss is not");
   if (arguments.labelSmoothing && program.classWeights)
     throw UsageError("--label-smoothing does not go with --class-weights, which this program was compiled with");

@@ -11,11 +11,11 @@ namespace sluice {
 Batches::Batches(Session &session, const Program &program, Dataset &dataset)
     : session(session), program(program), dataset(dataset) {}
 
-/// Of the batch that lies in the staging slots.
-static int64_t countTargets(Session &session, const Program &program) {
-  if (program.target < 0 || program.otherMean)
+/// Of the batch that lies in the staging slots, by the loss of one output.
+static int64_t countTargets(Session &session, const Program &program, const Output &output) {
+  if (output.target < 0 || program.otherMean || hasLoss(output, "ctc"))
     return program.batch;
-  const Input &target = program.inputs[program.target];
+  const Input &target = program.inputs[output.target];
   const int64_t all = target.staging.shape.elements();
   if (target.ignoreIndex == Loss::none)
     return all;
@@ -28,7 +28,9 @@ void Batches::gather(Position position) {
   for (int i = 0; i < program.inputCount; ++i)
     staging.push_back(session.toDevice.address(program.inputs[i].staging));
   dataset.gather(position, staging);
-  countedNext = countTargets(session, program);
+  countedNext.clear();
+  for (int i = 0; i < program.outputCount; ++i)
+    countedNext.push_back(countTargets(session, program, program.outputs[i]));
   gathered = Clock::now();
   for (int i = 0; i < program.inputCount; ++i) {
     const Input &input = program.inputs[i];

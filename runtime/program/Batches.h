@@ -4,6 +4,7 @@
 #pragma once
 
 #include "runtime/program/Dataset.h"
+#include "runtime/program/Metrics.h"
 
 #include <chrono>
 #include <future>
@@ -27,8 +28,10 @@ public:
   /// Makes the prefetched batch the current one. Call before enqueueing the step that reads it, after synchronizing.
   void advance();
   /// Targets of the current batch over which its loss is a mean: its samples, or its pixels or tokens where each has a
-  /// class, but for those that are ignored.
-  int64_t counted() const { return countedNow; }
+  /// class, but for those that are ignored. Of a sum of losses its samples.
+  int64_t counted() const { return hasParts(program) || countedNow.empty() ? program.batch : countedNow[0]; }
+  /// The same of the loss of one output of the program.
+  int64_t countedOf(int output) const { return countedNow[static_cast<size_t>(output)]; }
 
 private:
   void gather(Position position);
@@ -36,7 +39,7 @@ private:
   Session &session;
   const Program &program;
   Dataset &dataset;
-  int64_t countedNext = 0, countedNow = 0; ///< of the prefetched batch, of the current one
+  std::vector<int64_t> countedNext, countedNow; ///< of the prefetched batch, of the current one, for each output
   using Clock = std::chrono::steady_clock;
   std::future<Clock::time_point> stepEnd; ///< of the step beside the last prefetch
   Clock::time_point gathered;

@@ -84,7 +84,7 @@ int64_t Dataset::memberAt(int64_t index) const { return members.empty() ? index 
 void Dataset::checkAllRanges() {
   for (int i = 0; i < program.inputCount; ++i) {
     const Input &in = program.inputs[i];
-    if (in.staging.type != DataType::I64 || in.upperBound <= 0 || (!options.targets && !isPredictedFrom(program, i)))
+    if (in.staging.type != DataType::I64 || !in.isBounded() || (!options.targets && !isPredictedFrom(program, i)))
       continue;
     const int64_t all = in.shared ? 1 : count, checked = std::min(all, source->samplesToCheck());
     for (int64_t n = 0; n < checked; ++n) {
@@ -110,7 +110,7 @@ void Dataset::checkSample(int input, int64_t sample) {
   std::vector<char> buffer(static_cast<size_t>(elements) * byteWidth(in.staging.type));
   source->read(input, sample, buffer.data());
   checkValues(input, sample, buffer.data(), elements);
-  if (input == program.target && elements == 1)
+  if (program.outputCount > 0 && input == program.outputs[0].target && elements == 1)
     noteClass(buffer.data());
 }
 
@@ -150,16 +150,18 @@ void Dataset::checkValues(int input, int64_t sample, const char *values, int64_t
   const Input &in = program.inputs[input];
   if (in.staging.type == DataType::F32 && !options.keepNan)
     return checkNumbers(input, sample, values, elements);
-  if (in.staging.type != DataType::I64 || in.upperBound <= 0)
+  if (in.staging.type != DataType::I64 || !in.isBounded())
     return;
   for (int64_t i = 0; i < elements; ++i) {
     int64_t value;
     std::memcpy(&value, values + i * 8, sizeof value);
-    if (value == in.ignoreIndex || (value >= 0 && value < in.upperBound))
+    if (value == in.ignoreIndex || (value >= in.lowerBound && value < in.upperBound))
       continue;
     const std::string place = width > 0 ? text(" at column ", i % width, ", row ", i / width) : "";
-    throw DataError(text(source->name(input, sample), " holds ", value, place, ", '", in.name,
-                         "' must lie between 0 and ", in.upperBound - 1,
+    const std::string range = in.lowerBound == INT64_MIN   ? text("be at most ", in.upperBound - 1)
+                              : in.upperBound == INT64_MAX ? text("be at least ", in.lowerBound)
+                                                           : text("lie between ", in.lowerBound, " and ", in.upperBound - 1);
+    throw DataError(text(source->name(input, sample), " holds ", value, place, ", '", in.name, "' must ", range,
                          value == 255 && width > 0 ? ", or be 255 in a program compiled with --ignore-index=255" : ""));
   }
 }

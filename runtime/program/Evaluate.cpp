@@ -30,46 +30,102 @@ struct Sums {
 
 } // namespace
 
-static Evaluation resultOf(const Sums &sums, const Tally &tally, const MetricChoice &choice) {
-  Evaluation result;
-  result.values = tally.results();
-  if (choice.has(Metric::Confusion))
-    result.confusion = tally.confusion();
-  result.hits = tally.classHits();
-  if (sums.answered == 0)
-    return result;
-  const double answered = static_cast<double>(sums.answered);
-  result.values[Metric::Loss] = sums.loss / answered;
-  if (choice.has(Metric::Accuracy) && !choice.countsAnswers)
-    result.values[Metric::Accuracy] = static_cast<double>(sums.correct) / answered;
-  if (choice.has(Metric::Perplexity))
-    result.values[Metric::Perplexity] = std::exp(sums.loss / answered);
-  return result;
-}
+namespace {
 
-std::optional<Evaluation> evaluate(Session &session, const Program &program, const Entry &entry, Dataset &dataset,
-                                   const MetricChoice &choice) {
-  std::vector<ForwardBatch> batches = forwardBatches(dataset.samples(), program.batch);
-  const int64_t missing = program.batch - batches.back().samples;
-  if (missing > 0)
-    batches.push_back({dataset.samples() - 1, 0});
-  Sums sums;
-  Tally tally(program, choice);
-  const bool whole = forwardAll(session, program, entry, dataset, batches, [&](size_t i, int64_t answers) {
-    float loss = 0;
-    session.read(program.loss, &loss);
+/// The sums of the loss, or of each loss of a sum.
+class Losses {
+public:
+  explicit Losses(const Program &program) : program(program), parts(hasParts(program) ? partsOf(program) : 0) {}
+
+  /// The batch that evaluate has just left; `times` in as many parts of the batch.
+  void add(Session &session, const Batches &batches, int64_t times, int64_t of) {
+    const auto valueOf = [&](const Tensor &scalar) {
+      float value = 0;
+      session.read(scalar, &value);
+      return static_cast<double>(value);
+    };
     int64_t correct = 0;
     if (program.correct.present)
       session.read(program.correct, &correct);
-    if (batches[i].samples == 0)
-      return sums.add(static_cast<double>(loss), correct, answers, -missing, program.batch);
-    sums.add(static_cast<double>(loss), correct, answers, 1, 1);
-    if (choice.readsOutput())
-      tally.add(session, batches[i].samples);
+    if (parts.empty())
+      return whole.add(valueOf(program.loss), correct, batches.counted(), times, of);
+    for (size_t i = 0; i < parts.size(); ++i)
+      parts[i].add(valueOf(program.outputs[i].part), 0, batches.countedOf(static_cast<int>(i)), times, of);
+  }
+
+  void describe(const MetricChoice &choice, std::map<Measure, double> &values) const {
+    double sum = 0;
+    bool isWhole = true;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const std::string label = labelOf(program, static_cast<int>(i));
+      describe(parts[i], label, choice, values);
+      isWhole &= parts[i].answered > 0;
+      if (parts[i].answered > 0)
+        sum += program.outputs[i].weight * values[{Metric::Loss, label}];
+    }
+    if (parts.empty())
+      return describe(whole, "", choice, values);
+    if (isWhole) // the mean of nothing is no number
+      values[Metric::Loss] = sum;
+  }
+
+private:
+  static size_t partsOf(const Program &program) {
+    size_t count = 0;
+    while (count < static_cast<size_t>(program.outputCount) && program.outputs[count].part.present)
+      ++count;
+    return count;
+  }
+  static void describe(const Sums &sums, const std::string &label, const MetricChoice &choice,
+                       std::map<Measure, double> &values) {
+    if (sums.answered == 0)
+      return;
+    const double answered = static_cast<double>(sums.answered), loss = sums.loss / answered;
+    values[{Metric::Loss, label}] = loss;
+    if (choice.has({Metric::Perplexity, label}))
+      values[{Metric::Perplexity, label}] = std::exp(loss);
+    for (const Comparison &one : choice.comparisons())
+      if (one.label == label && one.has(Metric::Accuracy) && !one.countsAnswers)
+        values[{Metric::Accuracy, label}] = static_cast<double>(sums.correct) / answered;
+  }
+
+  const Program &program;
+  Sums whole;
+  std::vector<Sums> parts;
+};
+
+Evaluation resultOf(const Losses &losses, const Tally &tally, const MetricChoice &choice) {
+  Evaluation result;
+  result.values = tally.results();
+  for (const Comparison &one : choice.comparisons()) {
+    if (one.has(Metric::Confusion))
+      result.confusions[one.label] = tally.confusion(one.label);
+    if (one.has(Metric::Precision) || one.has(Metric::Recall) || one.has(Metric::F1))
+      result.hits[one.label] = tally.classHits(one.label);
+  }
+  losses.describe(choice, result.values);
+  return result;
+}
+
+} // namespace
+
+std::optional<Evaluation> evaluate(Session &session, const Program &program, const Entry &entry, Dataset &dataset,
+                                   const MetricChoice &choice) {
+  std::vector<ForwardBatch> list = forwardBatches(dataset.samples(), program.batch);
+  const int64_t missing = program.batch - list.back().samples;
+  if (missing > 0)
+    list.push_back({dataset.samples() - 1, 0});
+  Losses losses(program);
+  Tally tally(program, choice);
+  const bool whole = forwardAll(session, program, entry, dataset, list, [&](size_t i, const Batches &batches) {
+    if (list[i].samples == 0)
+      return losses.add(session, batches, -missing, program.batch);
+    losses.add(session, batches, 1, 1);
+    tally.add(session, list[i].samples);
   });
   if (!whole)
     return std::nullopt;
-  Evaluation result = resultOf(sums, tally, choice);
+  Evaluation result = resultOf(losses, tally, choice);
   result.samples = dataset.samples();
   return result;
 }

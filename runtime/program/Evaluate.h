@@ -11,9 +11,9 @@
 namespace sluice {
 
 struct Evaluation {
-  std::map<Metric, double> values; ///< of the metrics that are numbers, as far as there is anything to count
-  Confusion confusion;             ///< empty unless it was asked for
-  std::vector<Hits> hits;          ///< of each class, unless neither precision nor recall nor F1 was asked for
+  std::map<Measure, double> values; ///< of the metrics that are numbers, as far as there is anything to count
+  std::map<std::string, Confusion> confusions;   ///< of outputs by their labels, where they were asked for
+  std::map<std::string, std::vector<Hits>> hits; ///< of their classes, where precision, recall or F1 was asked for
   int64_t samples = 0;
 };
 

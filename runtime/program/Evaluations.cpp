@@ -35,7 +35,7 @@ Evaluations::Evaluations(Session &session, const Program &program, const Entry &
   const bool goesOn =
       !arguments.best || (isSameFile(parentFolder(resumedPath(arguments.resume.value_or(""))), *arguments.checkpoint) &&
                           isRegularFile(bestPath(*arguments.checkpoint)));
-  if (arguments.resume && goesOn && from.metric == metricName(selection->metric))
+  if (arguments.resume && goesOn && from.metric == selection->measure.name())
     selection->standing = from.standing;
 }
 
@@ -61,44 +61,59 @@ void Evaluations::tell(const RunState &state, const Evaluation &result) {
   std::vector<std::pair<std::string, double>> scalars;
   std::printf("evaluation after step %lld:", static_cast<long long>(state.step));
   const char *separator = " ";
-  for (const auto &[metric, value] : result.values) {
-    fields.push_back({metricName(metric), value});
-    scalars.push_back({text("evaluation/", metricName(metric)), value});
-    std::printf(moreIsBetter(metric) ? "%s%s %.4f" : "%s%s %.6g", separator, metricName(metric), value);
+  for (const auto &[measure, value] : result.values) {
+    fields.push_back({measure.name(), value});
+    scalars.push_back({text("evaluation/", measure.name()), value});
+    std::printf(moreIsBetter(measure.metric) ? "%s%s %.4f" : "%s%s %.6g", separator, printable(measure.name()).c_str(),
+                value);
     separator = ", ";
   }
-  std::printf(" on %lld samples\n%s%s", static_cast<long long>(result.samples),
-              hitsText(result.hits, files.classes).c_str(), confusionText(result.confusion, files.classes).c_str());
+  std::printf(" on %lld samples\n", static_cast<long long>(result.samples));
+  tellClasses(result, fields);
   std::fflush(stdout);
-  for (const auto &[key, value] : {std::pair{"precision_by_class", &Hits::precision},
-                                   {"recall_by_class", &Hits::recall},
-                                   {"f1_by_class", &Hits::f1}})
-    if (!result.hits.empty()) {
-      std::vector<double> list;
-      for (const Hits &hits : result.hits)
-        list.push_back((hits.*value)());
-      fields.push_back({key, list});
-    }
-  if (!result.confusion.empty())
-    fields.push_back({"confusion", result.confusion});
   fields.push_back({"samples", result.samples});
   files.log.write("evaluate", fields);
   files.events.write(state.step, scalars);
-  if (files.events.isOpen() && !result.confusion.empty())
-    files.events.writeImage(state.step, "evaluation/confusion", confusionImage(result.confusion),
-                            confusionCaption(result.confusion, files.classes));
+  for (const auto &[label, confusion] : result.confusions)
+    if (files.events.isOpen())
+      files.events.writeImage(state.step, text("evaluation/", label, label.empty() ? "" : ".", "confusion"),
+                              confusionImage(confusion), confusionCaption(confusion, files.classes));
   if (report)
     report->addEvaluation(state.step, result);
+}
+
+/// Tables of the outputs that have some, to people and into the log.
+void Evaluations::tellClasses(const Evaluation &result, LogFields &fields) const {
+  const auto prefixOf = [](const std::string &label) { return label.empty() ? "" : label + "."; };
+  const auto show = [](const std::string &label, const std::string &table) {
+    if (!table.empty())
+      std::printf("%s%s", label.empty() ? "" : text("  ", printable(label), ":\n").c_str(), table.c_str());
+  };
+  for (const auto &[label, classes] : result.hits) {
+    show(label, hitsText(classes, files.classes));
+    for (const auto &[key, value] : {std::pair{"precision_by_class", &Hits::precision},
+                                     {"recall_by_class", &Hits::recall},
+                                     {"f1_by_class", &Hits::f1}}) {
+      std::vector<double> list;
+      for (const Hits &hits : classes)
+        list.push_back((hits.*value)());
+      fields.push_back({prefixOf(label) + key, list});
+    }
+  }
+  for (const auto &[label, confusion] : result.confusions) {
+    show(label, confusionText(confusion, files.classes));
+    fields.push_back({prefixOf(label) + "confusion", confusion});
+  }
 }
 
 void Evaluations::schedule(RunState &state, const Evaluation &result) const {
   if (!plateau)
     return;
-  const Metric metric = files.metrics->find("--schedule=plateau,metric", plateau->metric);
-  const auto found = result.values.find(metric);
+  const Measure measure = files.metrics->find("--schedule=plateau,metric", plateau->metric);
+  const auto found = result.values.find(measure);
   const double value = found == result.values.end() ? std::nan("") : found->second;
-  if (takePlateau(state.plateau, *plateau, value, moreIsBetter(metric)))
-    std::printf("%s did not get better than %.6g: the rate is multiplied by %.6g\n", metricName(metric),
+  if (takePlateau(state.plateau, *plateau, value, moreIsBetter(measure.metric)))
+    std::printf("%s did not get better than %.6g: the rate is multiplied by %.6g\n", measure.name().c_str(),
                 state.plateau.best.value_or(0), plateau->factor);
 }
 
@@ -106,12 +121,12 @@ void Evaluations::select(RunState &state, const Evaluation &result) {
   if (!selection)
     return;
   const bool better = selection->take(result.values, state.step);
-  state.metric = metricName(selection->metric);
+  state.metric = selection->measure.name();
   state.standing = selection->standing;
   if (!better || !checkpoints) // what is waited for is kept, where there is a folder for it
     return;
   checkpoints->saveBest(state);
-  std::printf("best %s so far: kept in %s\n", metricName(selection->metric),
+  std::printf("best %s so far: kept in %s\n", selection->measure.name().c_str(),
               printable(bestPath(*arguments.checkpoint)).c_str());
 }
 

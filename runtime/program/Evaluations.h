@@ -31,6 +31,7 @@ public:
 
 private:
   void tell(const RunState &state, const Evaluation &result);
+  void tellClasses(const Evaluation &result, LogFields &fields) const;
   void select(RunState &state, const Evaluation &result);
   void schedule(RunState &state, const Evaluation &result) const;
 

@@ -129,8 +129,8 @@ std::vector<Flag> evaluationFlags() {
       {"--evaluate-every", "N", "evaluate also every N steps (default: after every epoch)", &Arguments::evaluateEvery,
        1, 0x1p62},
       {"--metrics", "NAMES",
-       "accuracy, top5, perplexity, mean_iou, precision, recall, f1, auc, mae, r2, confusion, with commas between "
-       "(default: by loss and shapes)",
+       "accuracy, top5, perplexity, mean_iou, precision, recall, f1, auc, mae, r2, confusion, with commas between; "
+       "OUTPUT.NAME of one of several outputs, OUTPUT.NAME=INPUT compared with that (default: by losses and shapes)",
        &Arguments::metrics},
       {"--best", "METRIC", "keep the best evaluated state in best.safetensors in the folder of --checkpoint",
        &Arguments::best},

@@ -3,7 +3,6 @@
 
 #include "runtime/program/Forward.h"
 
-#include "runtime/program/Batches.h"
 #include "runtime/program/Interrupt.h"
 
 #include <algorithm>
@@ -18,7 +17,7 @@ std::vector<ForwardBatch> forwardBatches(int64_t samples, int64_t batch) {
 }
 
 bool forwardAll(Session &session, const Program &program, const Entry &entry, Dataset &dataset,
-                const std::vector<ForwardBatch> &list, const std::function<void(size_t, int64_t)> &done) {
+                const std::vector<ForwardBatch> &list, const std::function<void(size_t, const Batches &)> &done) {
   Batches batches(session, program, dataset);
   session.synchronize();
   if (!list.empty())
@@ -37,7 +36,7 @@ bool forwardAll(Session &session, const Program &program, const Entry &entry, Da
       batches.waitedSeconds();
     }
     session.synchronize();
-    done(i, batches.counted());
+    done(i, batches);
   }
   return true;
 }

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "runtime/Program.h"
-#include "runtime/program/Dataset.h"
+#include "runtime/program/Batches.h"
 
 #include <functional>
 #include <vector>
@@ -21,9 +21,9 @@ struct ForwardBatch {
 std::vector<ForwardBatch> forwardBatches(int64_t samples, int64_t batch);
 
 /// Runs evaluate on each; the next one is gathered meanwhile. `done` is called in order when a batch's results can be
-/// read, with its index and what Batches::counted() says of it. Overwrites both batch slots: a training batch that was
+/// read, with its index. Overwrites both batch slots: a training batch that was
 /// prefetched has to be fetched again. False when a signal that InterruptGuard notes ended it.
 bool forwardAll(Session &session, const Program &program, const Entry &entry, Dataset &dataset,
-                const std::vector<ForwardBatch> &batches, const std::function<void(size_t, int64_t counted)> &done);
+                const std::vector<ForwardBatch> &batches, const std::function<void(size_t, const Batches &)> &done);
 
 } // namespace sluice

@@ -15,7 +15,7 @@ namespace sluice {
 /// An ordered JSON object of plain values, lists of words or numbers, or tables of counts.
 using LogValue = std::variant<int64_t, uint64_t, double, bool, std::string, std::vector<std::string>,
                               std::vector<double>, std::vector<std::vector<int64_t>>>;
-using LogFields = std::vector<std::pair<const char *, LogValue>>;
+using LogFields = std::vector<std::pair<std::string, LogValue>>;
 
 class Log {
 public:

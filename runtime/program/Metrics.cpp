@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ties go as in the runtime's own count of right answers: of equal scores the first class is the answer. A class is
-// among the first five when fewer than five others have higher scores, or equal ones and a smaller number.
+// Which metrics mean something to which output, by its loss, its shape and its target's.
 
 #include "runtime/program/Metrics.h"
 
 #include "runtime/Errors.h"
-#include "runtime/Printable.h"
-#include "runtime/program/TensorIO.h"
+#include "runtime/data/Source.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <sstream>
 
@@ -44,23 +41,36 @@ constexpr int64_t mostClasses = 1024;
 
 const Facts &factsOf(Metric metric) { return facts[static_cast<int>(metric)]; }
 
-bool isCrossEntropy(const Program &program) { return program.correct.present; }
+/// A kernel of the program counts its right answers.
+bool countsItself(const Program &program, int output) { return output == 0 && program.correct.present; }
+
+/// The loss is the mean of its cross-entropies.
+bool isCrossEntropy(const Program &program, int output) {
+  return !program.classWeights && (countsItself(program, output) || hasCrossEntropy(program.outputs[output]));
+}
 
 /// The target says of each number of a sample whether a label is there.
-bool hasLabels(const Program &program) { return program.lossName && !std::strcmp(program.lossName, "bce-with-logits"); }
+bool hasLabels(const Output &output) { return hasLoss(output, "bce-with-logits"); }
 
-int64_t labelsOf(const Program &program) { return program.output.shape.elements() / program.batch; }
+int64_t labelsOf(const Program &program, const Output &output) {
+  return output.tensor.shape.elements() / program.batch;
+}
 
-/// Why the metric means nothing to a program, or null.
-const char *refusal(Metric metric, const Program &program) {
-  const std::optional<Scores> scores = scoresOf(program);
+/// Why the metric means nothing to an output that is compared with this input, or null.
+const char *refusal(Metric metric, const Program &program, int output, int target) {
+  if (metric == Metric::Loss)
+    return nullptr;
+  if (output >= program.outputCount)
+    return "needs an output that can be compared";
+  const Output &measured = program.outputs[output];
+  const std::optional<Scores> scores = scoresOf(program, measured, target);
   switch (metric) {
   case Metric::Loss:
     return nullptr;
   case Metric::Accuracy:
-    return isCrossEntropy(program) || (scores && scores->classes > 0) ? nullptr : "needs scores of classes";
+    return countsItself(program, output) || (scores && scores->classes > 0) ? nullptr : "needs scores of classes";
   case Metric::Perplexity:
-    return isCrossEntropy(program) && !program.classWeights ? nullptr : "needs a loss that is a cross-entropy";
+    return isCrossEntropy(program, output) ? nullptr : "needs a loss that is a cross-entropy";
   case Metric::Top5:
     return !scores || scores->classes < 6 ? "needs scores of more than five classes" : nullptr;
   case Metric::MeanIou:
@@ -72,35 +82,12 @@ const char *refusal(Metric metric, const Program &program) {
   case Metric::Recall:
   case Metric::F1:
   case Metric::Auc:
-    return !scores || (scores->classes < 2 && !hasLabels(program)) ? "needs scores of classes or labels" : nullptr;
+    return !scores || (scores->classes < 2 && !hasLabels(measured)) ? "needs scores of classes or labels" : nullptr;
   case Metric::Mae:
   case Metric::R2:
     return !scores || scores->classes > 0 ? "needs a target of numbers" : nullptr;
   }
   return nullptr;
-}
-
-std::vector<Metric> usualMetrics(const Program &program) {
-  std::vector<Metric> metrics = {Metric::Loss};
-  auto add = [&](Metric metric) {
-    if (!refusal(metric, program))
-      metrics.push_back(metric);
-  };
-  const std::optional<Scores> scores = scoresOf(program);
-  if (program.otherMean) // targets may be shifted or masked in the model: only who asks knows what they mean
-    return metrics;
-  const bool tokens = program.lossName && !std::strcmp(program.lossName, "token-cross-entropy");
-  const bool pixels = !tokens && scores && scores->classes > 0 && scores->inner > 1;
-  add(Metric::Accuracy);
-  if (tokens)
-    add(Metric::Perplexity);
-  else if (pixels)
-    add(Metric::MeanIou);
-  else
-    add(Metric::Top5);
-  if (program.lossName && !std::strcmp(program.lossName, "mse"))
-    add(Metric::Mae);
-  return metrics;
 }
 
 } // namespace
@@ -118,225 +105,210 @@ static bool isWithout(const Shape &shape, int dimension, const Shape &other) {
   return true;
 }
 
-std::optional<Scores> scoresOf(const Program &program) {
-  if (!program.output.present || program.target < 0)
+bool hasParts(const Program &program) { return program.outputCount > 0 && program.outputs[0].part.present; }
+
+std::string labelOf(const Program &program, int output) {
+  const Output &named = program.outputs[output];
+  if (output == 0 && !hasParts(program))
+    return "";
+  const auto isTwice = [&](const Output &other) {
+    return &other != &named && other.loss && !std::strcmp(other.name, named.name);
+  };
+  const bool repeats = named.loss && std::any_of(program.outputs, program.outputs + program.outputCount, isTwice);
+  return repeats ? text(named.name, "/", program.inputs[named.target].name) : named.name;
+}
+
+std::optional<Scores> scoresOf(const Program &program, const Output &measured, int target) {
+  if (!measured.tensor.present || target < 0 || hasLoss(measured, "ctc"))
     return std::nullopt;
-  const Input &input = program.inputs[program.target];
-  const Shape &output = program.output.shape, &target = input.staging.shape;
+  const Input &input = program.inputs[target];
+  const Shape &output = measured.tensor.shape, &wanted = input.staging.shape;
   Scores scores;
-  scores.answers = target.elements();
+  scores.answers = wanted.elements();
   scores.ignoreIndex = input.ignoreIndex;
+  if (input.shared || wanted.rank == 0 || wanted[0] != program.batch)
+    return std::nullopt;
   if (input.staging.type == DataType::F32)
-    return output.elements() == target.elements() ? std::optional(scores) : std::nullopt;
+    return output.elements() == wanted.elements() ? std::optional(scores) : std::nullopt;
   if (output.rank < 2)
     return std::nullopt;
-  // A loss of the model's own does not say where its classes are; shapes do.
-  const bool named = program.lossName && !std::strcmp(program.lossName, "token-cross-entropy");
-  const bool tokens =
-      named || (program.otherMean && !isWithout(output, 1, target) && isWithout(output, output.rank - 1, target));
+  // Where no loss is attached, nothing says where the classes are; shapes do.
+  const bool tokens = measured.loss ? hasLoss(measured, "token-cross-entropy")
+                                    : !isWithout(output, 1, wanted) && isWithout(output, output.rank - 1, wanted);
   scores.classes = output[tokens ? output.rank - 1 : 1];
   for (int i = 2; i < output.rank && !tokens; ++i)
     scores.inner *= output[i];
   return output.elements() == scores.answers * scores.classes ? std::optional(scores) : std::nullopt;
 }
 
-MetricChoice::MetricChoice(const Program &program, const std::optional<std::string> &words) {
-  choose(program, words);
-  countsAnswers = has(Metric::Accuracy) && !isCrossEntropy(program);
+std::optional<Scores> scoresOf(const Program &program) {
+  return program.outputCount > 0 ? scoresOf(program, program.outputs[0], program.outputs[0].target) : std::nullopt;
 }
 
-void MetricChoice::choose(const Program &program, const std::optional<std::string> &words) {
-  if (!words) {
-    metrics = usualMetrics(program);
-    return;
-  }
-  metrics = {Metric::Loss};
-  std::istringstream list(*words);
-  for (std::string word; std::getline(list, word, ',');) {
-    const auto *found =
-        std::find_if(std::begin(facts), std::end(facts), [&](const Facts &f) { return f.name == word; });
-    if (found == std::end(facts))
-      throw UsageError(
-          text("--metrics: there is no '", word,
-               "'; there are loss, accuracy, top5, perplexity, mean_iou, precision, recall, f1, auc, mae, r2, "
-               "confusion"));
-    if (const char *why = refusal(found->metric, program))
-      throw UsageError(text("--metrics: '", word, "' ", why, ", which this program does not have"));
-    if (!has(found->metric))
-      metrics.push_back(found->metric);
-  }
-}
-
-bool MetricChoice::has(Metric metric) const { return std::count(metrics.begin(), metrics.end(), metric) > 0; }
-
-bool MetricChoice::readsOutput() const {
+bool Comparison::readsOutput() const {
   return countsAnswers ||
          std::any_of(metrics.begin(), metrics.end(), [](Metric metric) { return factsOf(metric).readsOutput; });
 }
 
-void MetricChoice::checkRoom(const Program &program, int64_t samples) const {
-  const std::optional<Scores> scores = scoresOf(program);
-  if (!has(Metric::Auc) || !scores)
-    return;
-  const int64_t perSample = scores->classes == 2 ? scores->answers / program.batch : labelsOf(program);
-  if (samples > RocArea::mostScores / std::max<int64_t>(1, perSample))
-    throw UsageError(text("--metrics: 'auc' keeps ", perSample, " scores of each of ", samples, " samples, which are ",
-                          "more than ", RocArea::mostScores, "; evaluate fewer or leave it out"));
+MetricChoice::MetricChoice(const Program &program, const std::optional<std::string> &words) : program(program) {
+  if (!words)
+    takeUsual();
+  std::istringstream stream(words.value_or(""));
+  for (std::string word; std::getline(stream, word, ',');)
+    take(word);
 }
 
-Metric MetricChoice::find(const std::string &flag, const std::string &name) const {
-  std::string known;
-  for (Metric metric : metrics) {
-    if (metric == Metric::Confusion)
+void MetricChoice::add(int output, int target, Metric metric) {
+  if (metric == Metric::Loss)
+    return;
+  auto place = std::find_if(list.begin(), list.end(),
+                            [&](const Comparison &one) { return one.output == output && one.target == target; });
+  if (place == list.end()) {
+    place = std::find_if(list.begin(), list.end(), [&](const Comparison &one) { return one.output > output; });
+    place = list.insert(place, {output, target, labelOf(program, output)});
+  }
+  if (!place->has(metric))
+    place->metrics.push_back(metric);
+  place->countsAnswers = place->has(Metric::Accuracy) && !countsItself(program, output);
+}
+
+void MetricChoice::takeUsual() {
+  if (program.otherMean) // targets may be shifted or masked in the model: only who asks knows what they mean
+    return;
+  for (int i = 0; i < program.outputCount; ++i) {
+    const Output &output = program.outputs[i];
+    if (!output.loss && i > 0)
+      break;
+    const auto addMetric = [&](Metric metric) {
+      if (!refusal(metric, program, i, output.target))
+        add(i, output.target, metric);
+    };
+    const std::optional<Scores> scores = scoresOf(program, output, output.target);
+    const bool tokens = hasLoss(output, "token-cross-entropy");
+    const bool pixels = !tokens && scores && scores->classes > 0 && scores->inner > 1;
+    addMetric(Metric::Accuracy);
+    addMetric(tokens ? Metric::Perplexity : pixels ? Metric::MeanIou : Metric::Top5);
+    if (hasLoss(output, "mse"))
+      addMetric(Metric::Mae);
+  }
+}
+
+/// The metric of this name, or null.
+static const Facts *findFacts(const std::string &name) {
+  const auto *found = std::find_if(std::begin(facts), std::end(facts), [&](const Facts &f) { return f.name == name; });
+  return found == std::end(facts) ? nullptr : found;
+}
+
+/// The only input that an output without a loss can be compared with; one that only the loss reads before others.
+static int targetFor(const Program &program, const Output &output, const std::string &word) {
+  std::vector<int> fitting, ofLoss;
+  std::string names;
+  for (int i = 0; i < program.inputCount; ++i)
+    if (scoresOf(program, output, i)) {
+      fitting.push_back(i);
+      names += text(names.empty() ? "" : ", ", program.inputs[i].name);
+      if (!isPredictedFrom(program, i))
+        ofLoss.push_back(i);
+    }
+  for (const std::vector<int> &list : {ofLoss, fitting})
+    if (list.size() == 1)
+      return list[0];
+  throw UsageError(text("--metrics: '", word, "': ",
+                        fitting.empty() ? text("no input has a value for each of '", output.name, "'")
+                                        : text("say what it is compared with, ", word, "=INPUT, one of ", names)));
+}
+
+void MetricChoice::take(const std::string &word) {
+  // The metric's name ends the word, or stands before '='; outputs may have both characters in their names.
+  std::string measure = word, input;
+  if (const size_t equals = word.rfind('='); equals != std::string::npos)
+    measure = word.substr(0, equals), input = word.substr(equals + 1);
+  const Facts *found = findFacts(measure);
+  std::string output;
+  if (const size_t dot = measure.rfind('.'); !found && dot != std::string::npos)
+    found = findFacts(measure.substr(dot + 1)), output = measure.substr(0, dot);
+  if (!found)
+    throw UsageError(text("--metrics: there is no '", word,
+                          "'; there are loss, accuracy, top5, perplexity, mean_iou, precision, recall, f1, auc, mae, "
+                          "r2, confusion; OUTPUT.NAME is that of an output"));
+  std::string names;
+  int chosen = 0;
+  const char *why = nullptr;
+  for (int i = 0; i < std::max(1, program.outputCount); ++i) {
+    const bool exists = i < program.outputCount;
+    const std::string label = exists ? labelOf(program, i) : "";
+    names += exists ? text(names.empty() ? "" : ", ", label.empty() ? program.outputs[i].name : label) : "";
+    // Without a name: the first output, or all that have a loss of a sum.
+    if (output.empty() ? i > 0 && !(hasParts(program) && program.outputs[i].loss)
+                       : !exists || (output != label && output != program.outputs[i].name))
       continue;
-    if (metricName(metric) == name)
-      return metric;
-    known += text(known.empty() ? "" : ", ", metricName(metric));
+    int target = exists ? program.outputs[i].target : -1;
+    if (!input.empty()) {
+      target = 0;
+      while (target < program.inputCount && input != program.inputs[target].name)
+        ++target;
+      if (target == program.inputCount)
+        throw UsageError(text("--metrics: '", word, "': the program takes no '", input, "'"));
+    } else if (exists && target < 0 && found->metric != Metric::Loss) {
+      target = targetFor(program, program.outputs[i], word);
+    }
+    if (const char *refused = refusal(found->metric, program, i, target)) {
+      why = refused;
+      continue;
+    }
+    add(i, target, found->metric);
+    ++chosen;
+  }
+  if (chosen == 0 && !why)
+    throw UsageError(text("--metrics: '", word, "': the program has no output '", output, "', but ", names));
+  if (chosen == 0)
+    throw UsageError(text("--metrics: '", word, "' ", why, ", which this program does not have"));
+}
+
+std::vector<Measure> MetricChoice::all() const {
+  std::vector<Measure> measures = {Metric::Loss};
+  for (int i = 0; i < program.outputCount; ++i)
+    if (program.outputs[i].part.present)
+      measures.emplace_back(Metric::Loss, labelOf(program, i));
+  for (const Comparison &one : list)
+    for (const Metric metric : one.metrics)
+      measures.emplace_back(metric, one.label);
+  return measures;
+}
+
+bool MetricChoice::has(const Measure &measure) const {
+  const std::vector<Measure> measures = all();
+  return std::count(measures.begin(), measures.end(), measure) > 0;
+}
+
+bool MetricChoice::readsOutput() const {
+  return std::any_of(list.begin(), list.end(), [](const Comparison &one) { return one.readsOutput(); });
+}
+
+void MetricChoice::checkRoom(const Program &, int64_t samples) const {
+  for (const Comparison &one : list) {
+    const Output &output = program.outputs[one.output];
+    const std::optional<Scores> scores = scoresOf(program, output, one.target);
+    if (!one.has(Metric::Auc) || !scores)
+      continue;
+    const int64_t perSample = scores->classes == 2 ? scores->answers / program.batch : labelsOf(program, output);
+    if (samples > RocArea::mostScores / std::max<int64_t>(1, perSample))
+      throw UsageError(text("--metrics: 'auc' keeps ", perSample, " scores of each of ", samples,
+                            " samples, which are ", "more than ", RocArea::mostScores,
+                            "; evaluate fewer or leave it out"));
+  }
+}
+
+Measure MetricChoice::find(const std::string &flag, const std::string &name) const {
+  std::string known;
+  for (const Measure &measure : all()) {
+    if (measure.metric == Metric::Confusion)
+      continue;
+    if (measure.name() == name)
+      return measure;
+    known += text(known.empty() ? "" : ", ", measure.name());
   }
   throw UsageError(text(flag, " ", name, ": is none of the metrics of this run (", known, "); see --metrics"));
-}
-
-Tally::Tally(const Program &program, const MetricChoice &choice)
-    : program(program), choice(choice), scores(scoresOf(program).value_or(Scores{})) {
-  if (choice.has(Metric::MeanIou) || choice.has(Metric::Confusion))
-    counts.assign(static_cast<size_t>(scores.classes), std::vector<int64_t>(static_cast<size_t>(scores.classes)));
-  const int64_t columns = scores.classes > 0 ? scores.classes : labelsOf(program);
-  if (countsHits(choice))
-    hits.resize(static_cast<size_t>(columns));
-  if (choice.has(Metric::Auc))
-    area.emplace(scores.classes > 0 ? RocArea::Kind::Classes : RocArea::Kind::Labels, columns, program.probabilities);
-  if (choice.has(Metric::R2))
-    squares.emplace(columns);
-}
-
-/// Samples [first, first + samples) of a tensor, in logical order.
-template <typename Element>
-static std::vector<Element> readSamples(Session &session, Tensor tensor, int64_t first, int64_t samples) {
-  const size_t sample = tensor.bytes() / static_cast<size_t>(tensor.shape[0]);
-  tensor.offset += static_cast<size_t>(first) * sample;
-  tensor.shape.dims[0] = samples;
-  std::vector<Element> values(tensor.bytes() / sizeof(Element));
-  char *to = reinterpret_cast<char *>(values.data());
-  readTensor(session, tensor, [&](const void *data, size_t bytes) {
-    std::memcpy(to, data, bytes);
-    to += bytes;
-  });
-  return values;
-}
-
-void Tally::add(Session &session, int64_t samples) {
-  constexpr size_t atOnce = size_t{8} << 20;
-  const Tensor target = session.batch(program.inputs[program.target].slots);
-  const size_t sample = program.output.bytes() / static_cast<size_t>(program.batch);
-  const int64_t piece = static_cast<int64_t>(std::max<size_t>(1, atOnce / std::max<size_t>(1, sample)));
-  for (int64_t first = 0; first < samples; first += piece) {
-    const int64_t count = std::min(piece, samples - first);
-    const std::vector<float> output = readSamples<float>(session, program.output, first, count);
-    if (scores.classes > 0)
-      addClasses(output.data(), readSamples<int64_t>(session, target, first, count).data(), count);
-    else {
-      const std::vector<float> numbersThere = readSamples<float>(session, target, first, count);
-      addNumbers(output.data(), numbersThere.data(), static_cast<int64_t>(output.size()));
-      addLabels(output.data(), numbersThere.data(), count);
-    }
-  }
-}
-
-void Tally::addClasses(const float *output, const int64_t *target, int64_t samples) {
-  const int64_t perSample = scores.answers / program.batch, groups = samples * perSample / scores.inner;
-  for (int64_t group = 0; group < groups; ++group)
-    for (int64_t i = 0; i < scores.inner; ++i) {
-      const int64_t right = target[group * scores.inner + i];
-      if (right == scores.ignoreIndex || right < 0 || right >= scores.classes)
-        continue;
-      const float *at = output + group * scores.classes * scores.inner + i;
-      const float wanted = at[right * scores.inner];
-      int64_t answer = 0, before = 0;
-      for (int64_t k = 0; k < scores.classes; ++k) {
-        const float score = at[k * scores.inner];
-        answer = score > at[answer * scores.inner] ? k : answer;
-        before += score > wanted || (score == wanted && k < right);
-      }
-      ++answered;
-      amongFive += before < 5;
-      rightly += answer == right;
-      if (!hits.empty()) {
-        ++hits[static_cast<size_t>(right)].there;
-        ++hits[static_cast<size_t>(answer)].answered;
-        hits[static_cast<size_t>(right)].right += answer == right;
-      }
-      if (area)
-        area->addClass(at, scores.inner, right);
-      if (!counts.empty())
-        ++counts[static_cast<size_t>(right)][static_cast<size_t>(answer)];
-    }
-}
-
-void Tally::addNumbers(const float *output, const float *target, int64_t elements) {
-  for (int64_t i = 0; i < elements; ++i)
-    absolute += std::abs(static_cast<double>(output[i]) - static_cast<double>(target[i]));
-  numbers += elements;
-}
-
-/// A label is answered where its probability is above 1/2, whose logit is above 0.
-void Tally::addLabels(const float *output, const float *target, int64_t samples) {
-  const auto labels = static_cast<size_t>(labelsOf(program));
-  const float bound = program.probabilities ? 0.5f : 0.0f;
-  for (int64_t n = 0; n < samples; ++n, output += labels, target += labels) {
-    for (size_t k = 0; k < hits.size(); ++k) {
-      const bool there = target[k] > 0.5f, answered = output[k] > bound;
-      hits[k].there += there;
-      hits[k].answered += answered;
-      hits[k].right += there && answered;
-    }
-    if (area)
-      area->addLabels(output, target);
-    if (squares)
-      squares->add(output, target);
-  }
-}
-
-/// Mean over the classes that are right somewhere or answered somewhere of what both have in common over what either
-/// has.
-static double meanIou(const Confusion &counts) {
-  double sum = 0;
-  int64_t classes = 0;
-  for (size_t k = 0; k < counts.size(); ++k) {
-    int64_t either = -counts[k][k];
-    for (size_t other = 0; other < counts.size(); ++other)
-      either += counts[k][other] + counts[other][k];
-    if (either == 0)
-      continue;
-    sum += static_cast<double>(counts[k][k]) / static_cast<double>(either);
-    ++classes;
-  }
-  return classes > 0 ? sum / static_cast<double>(classes) : 0;
-}
-
-std::map<Metric, double> Tally::results() const {
-  std::map<Metric, double> found;
-  if (choice.countsAnswers && answered > 0)
-    found[Metric::Accuracy] = static_cast<double>(rightly) / static_cast<double>(answered);
-  if (choice.has(Metric::Top5) && answered > 0)
-    found[Metric::Top5] = static_cast<double>(amongFive) / static_cast<double>(answered);
-  if (choice.has(Metric::MeanIou) && answered > 0)
-    found[Metric::MeanIou] = meanIou(counts);
-  if (choice.has(Metric::Mae) && numbers > 0)
-    found[Metric::Mae] = absolute / static_cast<double>(numbers);
-  const auto put = [&](Metric metric, const std::optional<double> &value) {
-    if (choice.has(metric) && value)
-      found[metric] = *value;
-  };
-  put(Metric::Precision, meanOf(hits, &Hits::precision));
-  put(Metric::Recall, meanOf(hits, &Hits::recall));
-  put(Metric::F1, meanOf(hits, &Hits::f1));
-  put(Metric::Auc, area ? area->value() : std::nullopt);
-  put(Metric::R2, squares ? squares->value() : std::nullopt);
-  return found;
-}
-
-bool countsHits(const MetricChoice &choice) {
-  return choice.has(Metric::Precision) || choice.has(Metric::Recall) || choice.has(Metric::F1);
 }
 
 } // namespace sluice

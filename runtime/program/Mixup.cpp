@@ -6,6 +6,7 @@
 #include "runtime/Errors.h"
 #include "runtime/Random.h"
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -14,12 +15,15 @@ namespace sluice {
 void requireMixable(const Program &program) {
   if (program.batch < 2)
     throw UsageError(text("--mixup mixes the samples of a batch, this program's has ", program.batch));
-  if (program.target < 0)
+  const auto *end = program.outputs + program.outputCount;
+  if (std::none_of(program.outputs, end, [](const Output &output) { return output.target >= 0; }))
     throw UsageError("--mixup needs a loss that compares with targets, which this program's does not");
   if (program.classWeights || program.otherMean)
     throw UsageError("--mixup mixes classes in losses that know no weights of classes and no other means than theirs");
   for (int i = 0; i < program.inputCount; ++i) {
-    const bool classes = i == program.target && program.correct.present; // the loss takes both
+    const bool classes = std::any_of(program.outputs, end, [&](const Output &output) { // the loss takes both
+      return output.target == i && (hasCrossEntropy(output) || (!output.loss && program.correct.present));
+    });
     if (program.inputs[i].staging.type != DataType::F32 && !classes && !program.inputs[i].shared)
       throw UsageError(text("--mixup needs inputs of floats, '", program.inputs[i].name, "' takes integers"));
   }

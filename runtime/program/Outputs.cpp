@@ -22,7 +22,7 @@ namespace sluice {
 namespace {
 
 /// One file that the command line asks for.
-struct Output {
+struct Written {
   const char *flag;
   std::string path;
   std::string begins;         ///< what Sluice's own files of this kind begin with; empty: they are safetensors
@@ -30,8 +30,8 @@ struct Output {
   const char *key = "format"; ///< of the metadata, which says so; without a format any value of it does
 };
 
-std::vector<Output> outputsOf(const Arguments &arguments) {
-  std::vector<Output> outputs;
+std::vector<Written> outputsOf(const Arguments &arguments) {
+  std::vector<Written> outputs;
   auto add = [&](const char *flag, const std::optional<std::string> &path, const std::string &begins,
                  const char *format) {
     if (path)
@@ -71,7 +71,7 @@ bool isRegular(const std::string &path) {
   return std::filesystem::is_regular_file(path, ignored);
 }
 
-bool isCheckpoint(const Output &output) { return std::strcmp(output.flag, "--checkpoint") == 0; }
+bool isCheckpoint(const Written &output) { return std::strcmp(output.flag, "--checkpoint") == 0; }
 
 /// A run may go on in the folder that it came from, by the recipe that lies there.
 bool resumes(const Arguments &arguments, const std::string &input) {
@@ -80,7 +80,7 @@ bool resumes(const Arguments &arguments, const std::string &input) {
 }
 
 /// Throws DataError for a file that cannot be read, or not as one of the kind.
-bool isOurs(const Output &output, const Program &program) {
+bool isOurs(const Written &output, const Program &program) {
   if (output.begins.empty()) {
     const SafetensorsFile file(output.path);
     checkIdentity(file, program);
@@ -95,7 +95,7 @@ bool isOurs(const Output &output, const Program &program) {
   return begin == output.begins;
 }
 
-void requireOurs(const Output &output, const Program &program) {
+void requireOurs(const Written &output, const Program &program) {
   std::string why;
   try {
     if (isOurs(output, program))
@@ -129,9 +129,9 @@ void checkEndings(const Arguments &arguments) {
 }
 
 void checkOutputs(const Arguments &arguments, const Program &program, const std::vector<std::string> &inputs) {
-  const std::vector<Output> outputs = outputsOf(arguments);
+  const std::vector<Written> outputs = outputsOf(arguments);
   for (size_t i = 0; i < outputs.size(); ++i) {
-    const Output &output = outputs[i];
+    const Written &output = outputs[i];
     const std::string said = text(output.flag, " ", output.path);
     for (size_t j = 0; j < i; ++j)
       if (isSameFile(outputs[j].path, output.path) && !isDevice(output.path))

@@ -8,36 +8,67 @@
 #include "runtime/program/Predictions.h"
 #include "runtime/program/TensorIO.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace sluice {
 
+/// Of the outputs that are kept, each once.
+static std::vector<const Output *> predictedBy(const Program &program) {
+  std::vector<const Output *> list;
+  for (int i = 0; i < program.outputCount; ++i) {
+    const Output &output = program.outputs[i];
+    const bool isNew = std::none_of(list.begin(), list.end(), [&](const Output *other) {
+      return other->tensor.offset == output.tensor.offset && !std::strcmp(other->name, output.name);
+    });
+    if (output.tensor.present && isNew)
+      list.push_back(&output);
+  }
+  return list;
+}
+
+static std::vector<PredictedSamples::Array> arraysOf(const Program &program) {
+  std::vector<PredictedSamples::Array> arrays;
+  for (const Output *output : predictedBy(program)) {
+    const std::optional<Scores> scores = scoresOf(program, *output, output->target);
+    arrays.push_back(
+        {output->name, output->tensor.shape, scores && scores->classes > 0 && scores->answers == program.batch});
+  }
+  return arrays;
+}
+
 void requireOutput(const Program &program, const Entry &entry, const std::string &path) {
-  if (!entry.evaluate || !program.output.present)
+  const std::vector<PredictedSamples::Array> arrays = arraysOf(program);
+  if (!entry.evaluate || arrays.empty())
     throw UsageError("--predict is not available: this program keeps no output of samples: its model ends in its own "
                      "loss and has no other output that begins with the batch");
-  checkPredictions(path, program.output.shape);
+  checkPredictions(path, arrays);
+}
+
+/// The first `samples` samples of what evaluate has left.
+static void readOutput(Session &session, Tensor tensor, int64_t samples, std::vector<float> &values) {
+  tensor.shape.dims[0] = samples;
+  values.resize(static_cast<size_t>(tensor.shape.elements()));
+  char *to = reinterpret_cast<char *>(values.data());
+  readTensor(session, tensor, [&](const void *data, size_t bytes) {
+    std::memcpy(to, data, bytes);
+    to += bytes;
+  });
 }
 
 bool predict(const std::string &path, Session &session, const Program &program, const Entry &entry, Dataset &dataset,
              const std::vector<std::string> &classes) {
-  PredictedSamples samples{{}, classes, program.output.shape};
+  PredictedSamples samples{{}, classes, arraysOf(program)};
   for (int64_t i = 0; i < dataset.samples(); ++i)
     samples.names.push_back(dataset.sampleName(i));
-  const std::optional<Scores> scores = scoresOf(program);
-  samples.scores = scores && scores->classes > 0 && scores->answers == program.batch;
   const std::unique_ptr<Predictions> file = openPredictions(path, samples);
-  const std::vector<ForwardBatch> batches = forwardBatches(dataset.samples(), program.batch);
-  std::vector<float> values(static_cast<size_t>(program.output.shape.elements()));
-  const bool whole = forwardAll(session, program, entry, dataset, batches, [&](size_t i, int64_t) {
-    Tensor output = program.output;
-    output.shape.dims[0] = batches[i].samples;
-    char *to = reinterpret_cast<char *>(values.data());
-    readTensor(session, output, [&](const void *data, size_t bytes) {
-      std::memcpy(to, data, bytes);
-      to += bytes;
-    });
-    file->add(values.data(), batches[i].samples);
+  const std::vector<ForwardBatch> list = forwardBatches(dataset.samples(), program.batch);
+  const std::vector<const Output *> outputs = predictedBy(program);
+  std::vector<std::vector<float>> values(outputs.size());
+  const bool whole = forwardAll(session, program, entry, dataset, list, [&](size_t i, const Batches &) {
+    for (size_t k = 0; k < outputs.size(); ++k)
+      readOutput(session, outputs[k]->tensor, list[i].samples, values[k]);
+    file->add(values, list[i].samples);
   });
   if (whole)
     file->commit();

@@ -21,6 +21,8 @@ namespace {
 constexpr size_t headerBytes = 256;
 constexpr int64_t mostColumns = 1 << 14; ///< of a table
 
+using Array = PredictedSamples::Array;
+
 int64_t perSample(const Shape &output) { return output.elements() / std::max<int64_t>(1, output[0]); }
 
 /// NumPy's own headers have their keys in another order.
@@ -43,12 +45,12 @@ std::string npyHeader(size_t samples, const Shape &batch, const std::string &typ
 
 class Npy : public Predictions {
 public:
-  Npy(const std::string &path, const PredictedSamples &samples) : file(path), row(perSample(samples.output)) {
-    const std::string header = npyHeader(samples.names.size(), samples.output, "<f4");
+  Npy(const std::string &path, const PredictedSamples &samples) : file(path), row(perSample(samples.outputs[0].shape)) {
+    const std::string header = npyHeader(samples.names.size(), samples.outputs[0].shape, "<f4");
     file.write(header.data(), header.size());
   }
-  void add(const float *values, int64_t samples) override {
-    file.write(values, static_cast<size_t>(samples * row) * sizeof(float));
+  void add(const std::vector<std::vector<float>> &values, int64_t samples) override {
+    file.write(values[0].data(), static_cast<size_t>(samples * row) * sizeof(float));
   }
   void commit() override { file.commit(); }
 
@@ -76,19 +78,26 @@ std::u32string charactersOf(const std::string &bytes) {
   return out;
 }
 
+/// One output is called "output", several by their names.
 class Npz : public Predictions {
 public:
-  Npz(const std::string &path, const PredictedSamples &samples)
-      : file(path), zip(file), row(perSample(samples.output)) {
+  Npz(const std::string &path, const PredictedSamples &samples) : file(path), zip(file) {
     if (!samples.classes.empty())
       addStrings("classes.npy", samples.classes);
     addStrings("sample.npy", samples.names);
-    const std::string header = npyHeader(samples.names.size(), samples.output, "<f4");
-    zip.begin("output.npy", header.size() + samples.names.size() * static_cast<size_t>(row) * sizeof(float));
-    zip.write(header.data(), header.size());
+    for (const Array &output : samples.outputs) {
+      const std::string header = npyHeader(samples.names.size(), output.shape, "<f4");
+      const int64_t row = perSample(output.shape);
+      std::string name = samples.outputs.size() == 1 ? "output" : output.name;
+      name += name == "sample" || name == "classes" ? "_" : "";
+      arrays.push_back({row, zip.begin(name + ".npy", header.size() + samples.names.size() * static_cast<size_t>(row) *
+                                                                          sizeof(float))});
+      zip.write(arrays.back().second, header.data(), header.size());
+    }
   }
-  void add(const float *values, int64_t samples) override {
-    zip.write(values, static_cast<size_t>(samples * row) * sizeof(float));
+  void add(const std::vector<std::vector<float>> &values, int64_t samples) override {
+    for (size_t i = 0; i < arrays.size(); ++i)
+      zip.write(arrays[i].second, values[i].data(), static_cast<size_t>(samples * arrays[i].first) * sizeof(float));
   }
   void commit() override {
     zip.finish();
@@ -101,44 +110,51 @@ private:
     for (const std::string &one : list)
       longest = std::max(longest, charactersOf(one).size());
     const std::string header = npyHeader(list.size(), {1}, text("<U", longest));
-    zip.begin(member, header.size() + list.size() * longest * 4);
-    zip.write(header.data(), header.size());
+    const size_t array = zip.begin(member, header.size() + list.size() * longest * 4);
+    zip.write(array, header.data(), header.size());
     for (const std::string &one : list) {
       std::u32string characters = charactersOf(one);
       characters.resize(longest);
-      zip.write(characters.data(), longest * 4);
+      zip.write(array, characters.data(), longest * 4);
     }
   }
 
   OutputFile file;
   ZipWriter zip;
-  const int64_t row;
+  std::vector<std::pair<int64_t, size_t>> arrays; ///< numbers of a sample, and the member, of each output
 };
 
 /// Formats that have a row for each sample.
 class Rows : public Predictions {
 public:
-  Rows(const std::string &path, const PredictedSamples &samples)
-      : samples(samples), file(path), columns(perSample(samples.output)) {}
+  Rows(const std::string &path, const PredictedSamples &samples) : samples(samples), file(path) {}
 
-  void add(const float *values, int64_t count) override {
+  void add(const std::vector<std::vector<float>> &values, int64_t count) override {
     std::string out;
-    for (int64_t i = 0; i < count; ++i, values += columns)
-      out += rowOf(next++, values);
+    std::vector<const float *> row;
+    for (int64_t i = 0; i < count; ++i) {
+      row.clear();
+      for (size_t k = 0; k < values.size(); ++k)
+        row.push_back(values[k].data() + i * columns(k));
+      out += rowOf(next++, row);
+    }
     file.write(out.data(), out.size());
   }
 
 protected:
-  virtual std::string rowOf(size_t sample, const float *values) const = 0;
+  /// Of a sample, from the numbers of each output.
+  virtual std::string rowOf(size_t sample, const std::vector<const float *> &values) const = 0;
 
+  int64_t columns(size_t output) const { return perSample(samples.outputs[output].shape); }
+  bool isAlone() const { return samples.outputs.size() == 1; }
   void put(const std::string &out) { file.write(out.data(), out.size()); }
+  /// Of the first output, which class names are of.
   std::string answerOf(const float *values) const {
-    return className(samples.classes, static_cast<size_t>(std::max_element(values, values + columns) - values));
+    return className(samples.classes, static_cast<size_t>(std::max_element(values, values + columns(0)) - values));
   }
 
   const PredictedSamples &samples;
   OutputFile file;
-  const int64_t columns;
   size_t next = 0;
 };
 
@@ -163,36 +179,45 @@ class Csv : public Rows {
 public:
   Csv(const std::string &path, const PredictedSamples &samples) : Rows(path, samples) {
     std::string header = "sample";
-    if (samples.scores)
+    if (samples.outputs[0].scores)
       header += ",answer";
-    for (int64_t i = 0; i < columns; ++i)
-      header +=
-          "," + csvField(samples.scores ? className(samples.classes, static_cast<size_t>(i)) : text("output_", i));
+    for (size_t k = 0; k < samples.outputs.size(); ++k)
+      for (int64_t i = 0; i < columns(k); ++i)
+        header +=
+            "," + csvField(k == 0 && samples.outputs[0].scores ? className(samples.classes, static_cast<size_t>(i))
+                           : isAlone()                         ? text("output_", i)
+                                                               : text(samples.outputs[k].name, "_", i));
     put(header + "\n");
   }
   void commit() override { file.commit(); }
 
 private:
-  std::string rowOf(size_t sample, const float *values) const override {
+  std::string rowOf(size_t sample, const std::vector<const float *> &values) const override {
     std::string row = csvField(samples.names[sample]);
-    if (samples.scores)
-      row += "," + csvField(answerOf(values));
-    for (int64_t i = 0; i < columns; ++i)
-      row += "," + numberText(values[i]);
+    if (samples.outputs[0].scores)
+      row += "," + csvField(answerOf(values[0]));
+    for (size_t k = 0; k < values.size(); ++k)
+      for (int64_t i = 0; i < columns(k); ++i)
+        row += "," + numberText(values[k][i]);
     return row + "\n";
   }
 };
 
 constexpr char jsonMark[] = "{\"written_by\": \"sluice --predict\", ";
 
-/// Numbers of a sample lie flat, in the order of the shape that is given once.
+/// Numbers of a sample lie flat, in the order of the shape that is given once: of one output in "output", of several
+/// in "outputs" by their names.
 class JsonRows : public Rows {
 public:
   JsonRows(const std::string &path, const PredictedSamples &samples) : Rows(path, samples) {
-    std::string header = std::string(jsonMark) + "\"shape\": [";
-    for (int i = 1; i < samples.output.rank; ++i)
-      header += text(i > 1 ? ", " : "", samples.output[i]);
-    header += "], \"classes\": [";
+    std::string header = jsonMark;
+    header += each("shape", [&](size_t k) {
+      std::string shape;
+      for (int i = 1; i < samples.outputs[k].shape.rank; ++i)
+        shape += text(i > 1 ? ", " : "", samples.outputs[k].shape[i]);
+      return shape;
+    });
+    header += ", \"classes\": [";
     for (size_t i = 0; i < samples.classes.size(); ++i)
       header += (i ? ", " : "") + jsonString(samples.classes[i]);
     put(header + "], \"predictions\": [");
@@ -203,14 +228,29 @@ public:
   }
 
 private:
-  std::string rowOf(size_t sample, const float *values) const override {
+  /// "key": [list of the only output], or "keys": {"name": [its list], ...}.
+  template <typename List> std::string each(const std::string &key, List list) const {
+    if (isAlone())
+      return "\"" + key + "\": [" + list(0) + "]";
+    std::string out = "\"" + key + "s\": {";
+    for (size_t k = 0; k < samples.outputs.size(); ++k)
+      out += (k ? ", " : "") + jsonString(samples.outputs[k].name) + ": [" + list(k) + "]";
+    return out + "}";
+  }
+
+  std::string rowOf(size_t sample, const std::vector<const float *> &values) const override {
     std::string row = text(sample ? ",\n" : "\n", "{\"sample\": ", jsonString(samples.names[sample]));
-    if (samples.scores)
-      row += ", \"answer\": " + jsonString(answerOf(values));
-    row += ", \"output\": [";
-    for (int64_t i = 0; i < columns; ++i)
-      row += (i ? ", " : "") + (std::isfinite(values[i]) ? numberText(values[i]) : "null");
-    return row + "]}";
+    if (samples.outputs[0].scores)
+      row += ", \"answer\": " + jsonString(answerOf(values[0]));
+    return row + ", " +
+           each("output",
+                [&](size_t k) {
+                  std::string numbers;
+                  for (int64_t i = 0; i < columns(k); ++i)
+                    numbers += (i ? ", " : "") + (std::isfinite(values[k][i]) ? numberText(values[k][i]) : "null");
+                  return numbers;
+                }) +
+           "}";
   }
 };
 
@@ -239,10 +279,20 @@ const Ending &endingOf(const std::string &path) {
 
 } // namespace
 
-void checkPredictions(const std::string &path, const Shape &output) {
-  if (endingOf(path).table && perSample(output) > mostColumns)
-    throw UsageError(text("--output ", path, ": a sample has ", perSample(output), " numbers, a table has ",
-                          mostColumns, " at most: write .npy or .npz"));
+void checkPredictions(const std::string &path, const std::vector<Array> &outputs) {
+  const Ending &ending = endingOf(path);
+  std::string names;
+  int64_t columns = 0;
+  for (const Array &output : outputs) {
+    names += text(names.empty() ? "'" : ", '", output.name, "'");
+    columns += perSample(output.shape);
+  }
+  if (ending.open == open<Npy> && outputs.size() > 1)
+    throw UsageError(text("--output ", path, ": .npy holds one array, the program predicts ", outputs.size(), " (",
+                          names, "): write .npz, or compile with --output=NAME for one of them"));
+  if (ending.table && columns > mostColumns)
+    throw UsageError(text("--output ", path, ": a sample has ", columns, " numbers, a table has ", mostColumns,
+                          " at most: write .npy or .npz"));
 }
 
 std::unique_ptr<Predictions> openPredictions(const std::string &path, const PredictedSamples &samples) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files of what a model makes of samples, in the format that the ending of their name says: .npy has the numbers alone,
-// .npz also what each sample and class is called, .csv and .json a row a sample.
+// of one output, .npz those of all and what each sample and class is called, .csv and .json a row a sample.
 #pragma once
 
 #include "runtime/Program.h"
@@ -16,21 +16,25 @@ namespace sluice {
 struct PredictedSamples {
   std::vector<std::string> names; ///< of the samples, in order
   std::vector<std::string> classes;
-  Shape output;        ///< of a batch of them
-  bool scores = false; ///< each sample has one score for each class, of which the highest is its answer
+  struct Array {
+    std::string name;    ///< of the output
+    Shape shape;         ///< of a batch
+    bool scores = false; ///< each sample has one score for each class, of which the highest is its answer
+  };
+  std::vector<Array> outputs; ///< one or more
 };
 
 class Predictions {
 public:
   virtual ~Predictions() = default;
-  /// The numbers of the next `samples` samples, row-major.
-  virtual void add(const float *values, int64_t samples) = 0;
+  /// The numbers of the next `samples` samples, row-major, of each output.
+  virtual void add(const std::vector<std::vector<float>> &values, int64_t samples) = 0;
   /// The file appears under its name.
   virtual void commit() = 0;
 };
 
-/// Throws UsageError for an ending that names no format, or a format that so large an output does not go into.
-void checkPredictions(const std::string &path, const Shape &output);
+/// Throws UsageError for an ending that names no format, or a format that these outputs do not go into.
+void checkPredictions(const std::string &path, const std::vector<PredictedSamples::Array> &outputs);
 /// Checked before. `samples` must outlive it.
 std::unique_ptr<Predictions> openPredictions(const std::string &path, const PredictedSamples &samples);
 

@@ -63,7 +63,7 @@ void warnOfEmptyBatch(const std::string &name, const Program &program, int64_t s
                "%s: warning: all targets of a batch of step %lld are ignored (%lld): its loss and its gradients are 0; "
                "this is told once\n",
                printable(name).c_str(), static_cast<long long>(step),
-               static_cast<long long>(program.inputs[program.target].ignoreIndex));
+               static_cast<long long>(program.inputs[program.outputs[0].target].ignoreIndex));
 }
 
 void printPlan(const Program &program) {

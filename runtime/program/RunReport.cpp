@@ -27,9 +27,19 @@ void ThinnedCurve::add(double x, double y) {
   stride *= 2;
 }
 
+std::vector<std::pair<std::string, double>> StepFacts::scalars() const {
+  std::vector<std::pair<std::string, double>> all = {
+      {"train/loss", loss}, {"train/lr", learningRate}, {"train/samples_per_second", samplesPerSecond}};
+  for (const auto &[name, value] : parts)
+    all.emplace_back("train/" + name, value);
+  return all;
+}
+
 void RunReport::addStep(const StepFacts &facts) {
   const double step = static_cast<double>(facts.step);
   loss.add(step, facts.loss);
+  for (const auto &[name, value] : facts.parts)
+    parts[name].add(step, value);
   learningRate.add(step, facts.learningRate);
   milliseconds.add(step, facts.seconds * 1e3);
   resident.add(step, static_cast<double>(residentNow()) / mebibyte);
@@ -38,7 +48,7 @@ void RunReport::addStep(const StepFacts &facts) {
 void RunReport::addEvaluation(int64_t step, const Evaluation &result) {
   for (const auto &[metric, value] : result.values)
     evaluated[metric].push_back({static_cast<double>(step), value});
-  confusion = result.confusion;
+  confusions = result.confusions;
   hits = result.hits;
   evaluatedSamples = result.samples;
 }
@@ -70,43 +80,49 @@ void RunReport::addFacts(Report &report, const Program &program, const Session &
   report.facts(rows);
 }
 
+static std::string titled(const char *title, const std::string &output) {
+  return output.empty() ? title : text(title, ": ", output);
+}
+
 /// Where the run stands, and where it was best.
 void RunReport::addEvaluations(Report &report, const std::vector<std::string> &classes) const {
   if (evaluated.empty())
     return;
   ReportTable table(text("Evaluation on ", evaluatedSamples, " samples"),
                     {"metric", "best", "at step", "last", "last step"}, 4);
-  for (const auto &[metric, points] : evaluated) {
-    const bool more = moreIsBetter(metric);
+  for (const auto &[measure, points] : evaluated) {
+    const bool more = moreIsBetter(measure.metric);
     const auto isWorse = [more](const auto &a, const auto &b) {
       return more ? a.second < b.second : a.second > b.second;
     };
     const auto &best = *std::max_element(points.begin(), points.end(), isWorse);
-    table.add({metricName(metric), best.second, best.first, points.back().second, points.back().first});
+    table.add({measure.name(), best.second, best.first, points.back().second, points.back().first});
   }
   report.add(table.json);
-  if (hits.empty())
-    return;
-  ReportTable each("Classes in the last evaluation", {"class", "there", "answered", "precision", "recall", "F1"});
-  for (size_t k = 0; k < hits.size(); ++k)
-    each.add(
-        {className(classes, k), hits[k].there, hits[k].answered, hits[k].precision(), hits[k].recall(), hits[k].f1()});
-  report.add(each.json);
+  for (const auto &[label, ofClasses] : hits) {
+    ReportTable each(titled("Classes in the last evaluation", label),
+                     {"class", "there", "answered", "precision", "recall", "F1"});
+    for (size_t k = 0; k < ofClasses.size(); ++k) {
+      const Hits &own = ofClasses[k];
+      each.add({className(classes, k), own.there, own.answered, own.precision(), own.recall(), own.f1()});
+    }
+    report.add(each.json);
+  }
 }
 
-void RunReport::addConfusion(Report &report, const std::vector<std::string> &classes) const {
-  if (confusion.empty())
-    return;
-  std::vector<std::string> columns = {"right \\ answered"};
-  for (size_t k = 0; k < confusion.size(); ++k)
-    columns.push_back(className(classes, k));
-  ReportTable table("Confusion in the last evaluation", columns, 0);
-  for (size_t k = 0; k < confusion.size(); ++k) {
-    std::vector<ReportJson> cells = {className(classes, k)};
-    cells.insert(cells.end(), confusion[k].begin(), confusion[k].end());
-    table.add(std::move(cells));
+void RunReport::addConfusions(Report &report, const std::vector<std::string> &classes) const {
+  for (const auto &[label, confusion] : confusions) {
+    std::vector<std::string> columns = {"right \\ answered"};
+    for (size_t k = 0; k < confusion.size(); ++k)
+      columns.push_back(className(classes, k));
+    ReportTable table(titled("Confusion in the last evaluation", label), columns, 0);
+    for (size_t k = 0; k < confusion.size(); ++k) {
+      std::vector<ReportJson> cells = {className(classes, k)};
+      cells.insert(cells.end(), confusion[k].begin(), confusion[k].end());
+      table.add(std::move(cells));
+    }
+    report.add(table.json);
   }
-  report.add(table.json);
 }
 
 void RunReport::addCurves(Report &report, const Program &program) const {
@@ -115,13 +131,15 @@ void RunReport::addCurves(Report &report, const Program &program) const {
   if (const auto found = evaluated.find(Metric::Loss); found != evaluated.end())
     losses.add("evaluation", found->second); // the first lies on top
   losses.add("training", loss.points());
+  for (const auto &[name, curve] : parts)
+    losses.add("training: " + name, curve.points());
   ReportChart shares("Metrics", "step", "share");
   std::vector<ReportChart> others;
-  for (const auto &[metric, points] : evaluated)
-    if (moreIsBetter(metric))
-      shares.add(metricName(metric), points);
-    else if (metric != Metric::Loss)
-      others.push_back(ReportChart(metricName(metric), "step", metricName(metric)).add("evaluation", points));
+  for (const auto &[measure, points] : evaluated)
+    if (moreIsBetter(measure.metric))
+      shares.add(measure.name(), points);
+    else if (!(measure == Metric::Loss))
+      others.push_back(ReportChart(measure.name(), "step", measure.name()).add("evaluation", points));
   for (const ReportChart &chart : {losses.cutOutliers().smoothed(), shares})
     if (!chart.isEmpty())
       report.add(chart.json);
@@ -253,7 +271,7 @@ void RunReport::write(const std::string &path, const Program &program, const Ses
   addFacts(report, program, session, command, classes, stepSeconds);
   addEvaluations(report, classes);
   addCurves(report, program);
-  addConfusion(report, classes);
+  addConfusions(report, classes);
   addMemory(report, program, session);
   addTimeline(report);
   addPlan(report, program, actions);

@@ -27,6 +27,10 @@ private:
 struct StepFacts {
   int64_t step;
   double loss, learningRate, seconds, samplesPerSecond;
+  std::vector<std::pair<std::string, double>> parts = {}; ///< losses of a sum, by their names
+
+  /// As TensorBoard has them.
+  std::vector<std::pair<std::string, double>> scalars() const;
 };
 
 class RunReport {
@@ -46,15 +50,16 @@ private:
   void addFacts(Report &report, const Program &program, const Session &session, const std::string &command,
                 const std::vector<std::string> &classes, const std::vector<double> &stepSeconds) const;
   void addEvaluations(Report &report, const std::vector<std::string> &classes) const;
-  void addConfusion(Report &report, const std::vector<std::string> &classes) const;
+  void addConfusions(Report &report, const std::vector<std::string> &classes) const;
   void addCurves(Report &report, const Program &program) const;
   void addMemory(Report &report, const Program &program, const Session &session) const;
   void addTimeline(Report &report) const;
 
   ThinnedCurve loss, learningRate, milliseconds, resident;
-  std::map<Metric, ReportPoints> evaluated;
-  Confusion confusion;
-  std::vector<Hits> hits;
+  std::map<std::string, ThinnedCurve> parts; ///< losses of a sum
+  std::map<Measure, ReportPoints> evaluated;
+  std::map<std::string, Confusion> confusions; ///< by the labels of outputs
+  std::map<std::string, std::vector<Hits>> hits;
   int64_t evaluatedSamples = 0;
   std::vector<OpRecord> timeline;
 };

@@ -9,11 +9,11 @@
 
 namespace sluice {
 
-bool Selection::take(const std::map<Metric, double> &values, int64_t step) {
-  const auto found = values.find(metric);
-  const bool better =
-      found != values.end() && std::isfinite(found->second) &&
-      (!standing.best || (moreIsBetter(metric) ? found->second > *standing.best : found->second < *standing.best));
+bool Selection::take(const std::map<Measure, double> &values, int64_t step) {
+  const auto found = values.find(measure);
+  const bool better = found != values.end() && std::isfinite(found->second) &&
+                      (!standing.best || (moreIsBetter(measure.metric) ? found->second > *standing.best
+                                                                       : found->second < *standing.best));
   if (better)
     standing = {found->second, step, 0};
   else
@@ -23,8 +23,8 @@ bool Selection::take(const std::map<Metric, double> &values, int64_t step) {
 
 std::string Selection::whyOver() const {
   if (!standing.best)
-    return text(metricName(metric), " was no number in ", standing.waited, " evaluations");
-  return text(metricName(metric), " did not get better than ", *standing.best, ", of step ", standing.bestStep, ", in ",
+    return text(measure.name(), " was no number in ", standing.waited, " evaluations");
+  return text(measure.name(), " did not get better than ", *standing.best, ", of step ", standing.bestStep, ", in ",
               standing.waited, " evaluations");
 }
 

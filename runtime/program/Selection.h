@@ -16,15 +16,15 @@ struct Standing {
 class Selection {
 public:
   /// `patience`: evaluations without improvement after which training ends; none: it goes on.
-  Selection(Metric metric, std::optional<int64_t> patience) : metric(metric), patience(patience) {}
+  Selection(Measure measure, std::optional<int64_t> patience) : measure(std::move(measure)), patience(patience) {}
 
   /// True when this is better than all before. What is not there, or no number, is not.
-  bool take(const std::map<Metric, double> &values, int64_t step);
+  bool take(const std::map<Measure, double> &values, int64_t step);
   bool isOver() const { return patience && standing.waited >= *patience; }
   /// "accuracy did not get better than 0.91, of step 300, in 5 evaluations".
   std::string whyOver() const;
 
-  const Metric metric;
+  const Measure measure;
   Standing standing;
 
 private:

@@ -13,7 +13,17 @@ namespace sluice {
 Step::Step(Session &session, const Program &program, const Entry &entry, const Arguments &arguments,
            std::function<void(const StepResult &)> done)
     : session(session), program(program), entry(entry), arguments(arguments), done(std::move(done)),
-      schedule(arguments), base(session.state), scaling(session, program, arguments) {}
+      schedule(arguments), base(session.state), scaling(session, program, arguments),
+      scalars{program.loss, program.norm, scaling.scaleTensor(), scaling.skippedTensor()} {
+  for (int i = 0; i < program.outputCount; ++i)
+    if (program.outputs[i].part.present) {
+      scalars.push_back(program.outputs[i].part);
+      partNames.push_back(Measure(Metric::Loss, labelOf(program, i)).name());
+    }
+}
+
+/// Of what a batch leaves before the losses of a sum.
+static constexpr size_t ownScalars = 4;
 
 void Step::begin(RunState &run, int64_t last) {
   StepState &state = session.state;
@@ -28,7 +38,7 @@ void Step::begin(RunState &run, int64_t last) {
 
 void Step::settleOne(Batches &batches) {
   Running &earliest = running.front();
-  float values[4]; // loss, norm, scale, skipped
+  float values[Session::mostScalars];
   const bool whole = std::exchange(isWhole, false);
   earliest.result.waitedSeconds += batches.waitedSeconds();
   session.take(values);
@@ -39,14 +49,21 @@ void Step::settleOne(Batches &batches) {
   earliest.ended += counted;
   earliest.result.emptyBatches += counted == 0;
   // A loss that is not finite is told, whatever it counts.
-  earliest.sum += static_cast<double>(values[0]) * static_cast<double>(std::max<int64_t>(1, counted));
+  const double weight = static_cast<double>(std::max<int64_t>(1, counted));
+  earliest.sum += static_cast<double>(values[0]) * weight;
+  earliest.parts.resize(partNames.size());
+  for (size_t i = 0; i < earliest.parts.size(); ++i)
+    earliest.parts[i] += static_cast<double>(values[ownScalars + i]) * weight;
   if (--earliest.left > 0)
     return;
   StepResult result = earliest.result;
   result.scale = scaling.follow(values[2], values[3]);
   const Clock::time_point end = Clock::now();
   result.seconds = std::chrono::duration<double>(end - std::max(earliest.begin, lastEnd)).count();
-  result.loss = static_cast<float>(earliest.sum / static_cast<double>(std::max<int64_t>(1, earliest.ended)));
+  const double ended = static_cast<double>(std::max<int64_t>(1, earliest.ended));
+  result.loss = static_cast<float>(earliest.sum / ended);
+  for (size_t i = 0; i < partNames.size(); ++i)
+    result.parts.emplace_back(partNames[i], static_cast<double>(static_cast<float>(earliest.parts[i] / ended)));
   result.norm = values[1];
   lastEnd = end;
   running.pop_front();
@@ -66,7 +83,7 @@ void Step::enqueue(Batches &batches, RunState &run, Position next, bool more) {
   batches.advance();
   count(batches.counted());
   session.enqueue(entry.step);
-  session.leave({program.loss, program.norm, scaling.scaleTensor(), scaling.skippedTensor()});
+  session.leave(scalars);
   if (whole) {
     running.back().result.epochEnds = next.epoch != run.position.epoch;
     run.position = next;
@@ -107,7 +124,7 @@ void Step::settle(Batches &batches) {
 
 bool Step::settleQuietly() {
   bool finite = isWhole;
-  for (float values[4]; outstanding > 0; --outstanding) {
+  for (float values[Session::mostScalars]; outstanding > 0; --outstanding) {
     session.take(values);
     finite = finite && std::isfinite(values[0]);
   }
@@ -116,6 +133,7 @@ bool Step::settleQuietly() {
 }
 
 void Step::describe(const StepResult &result, LogFields &fields) const {
+  fields.insert(fields.end(), result.parts.begin(), result.parts.end());
   fields.push_back({"lr", shortest(result.learningRate)});
   if (arguments.mixup.value_or(0) > 0)
     fields.push_back({"mixup", result.mixed});
@@ -137,6 +155,11 @@ void Step::describeAll(LogFields &fields, const Dataset *data) const {
   for (const auto &[name, usual, value] : hyperparameters)
     if (usual >= 0)
       fields.push_back({name, shortest(value)});
+  std::vector<std::string> losses;
+  for (size_t i = 0; i < partNames.size(); ++i)
+    losses.push_back(text(partNames[i], "=", program.outputs[i].loss, ",weight=", program.outputs[i].weight));
+  if (!losses.empty())
+    fields.push_back({"losses", losses});
   if (base.batches > 1)
     fields.push_back({"batches_per_step", base.batches});
   if (!data)

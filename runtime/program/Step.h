@@ -17,9 +17,10 @@ namespace sluice {
 /// What a step was and gave.
 struct StepResult {
   int64_t step, epoch;
-  float loss = 0;           ///< mean over the targets that count of all its batches
-  int64_t emptyBatches = 0; ///< in which none counts
-  float norm = 0;           ///< of all gradients, where they are clipped by it
+  float loss = 0;                                         ///< mean over the targets that count of all its batches
+  std::vector<std::pair<std::string, double>> parts = {}; ///< losses of a sum, by their names
+  int64_t emptyBatches = 0;                               ///< in which none counts
+  float norm = 0;                                         ///< of all gradients, where they are clipped by it
   float learningRate = 0;
   bool epochEnds = false;
   LossScaling::Seen scale = {}; ///< after it
@@ -54,8 +55,8 @@ public:
   /// The step that is waited for, or else the last one.
   int64_t current() const { return running.empty() ? latest : running.front().result.step; }
 
-  /// Of a step, for the log: the rate, the mean share of its batches with --mixup, the scale of a loss that has one,
-  /// and the norm of all gradients where they are clipped by it.
+  /// Of a step, for the log: the losses of a sum, the rate, the mean share of its batches with --mixup, the scale of a
+  /// loss that has one, and the norm of all gradients where they are clipped by it.
   void describe(const StepResult &result, LogFields &fields) const;
   /// Of all steps: the optimizer and its hyperparameters, and of the data that they train on, null: none.
   void describeAll(LogFields &fields, const Dataset *data) const;
@@ -68,6 +69,7 @@ private:
     int64_t left = 0;                 ///< batches that have not ended
     std::deque<int64_t> counted = {}; ///< targets of each of these that were enqueued
     double sum = 0;                   ///< of the losses of all targets
+    std::vector<double> parts = {};   ///< the same of each loss of a sum
     int64_t enqueued = 0, ended = 0;  ///< targets of its batches
   };
 
@@ -87,6 +89,8 @@ private:
   const Schedule schedule;
   const StepState base;
   LossScaling scaling;
+  std::vector<Tensor> scalars;        ///< what a batch leaves: loss, norm, scale, skipped, then the losses of a sum
+  std::vector<std::string> partNames; ///< of those losses: "boxes.loss"
   std::deque<Running> running;
   int outstanding = 0;  ///< batches
   bool isWhole = false; ///< all batches of the last step are enqueued, and the next one is no trouble

@@ -162,8 +162,9 @@ void Trainer::predictAll() {
 /// To whoever wants to know of every step.
 void Trainer::tellStep(const StepResult &result) {
   const double samples = static_cast<double>(program.batch * step.batches());
-  const StepFacts facts = {result.step, double{result.loss}, shortest(result.learningRate), result.seconds,
-                           samples / std::max(1e-9, result.seconds)};
+  StepFacts facts = {result.step, double{result.loss}, shortest(result.learningRate), result.seconds,
+                     samples / std::max(1e-9, result.seconds)};
+  facts.parts = result.parts;
   LogFields fields = {{"step", result.step}, {"loss", facts.loss}};
   step.describe(result, fields);
   fields.push_back({"ms", result.seconds * 1e3});
@@ -171,9 +172,7 @@ void Trainer::tellStep(const StepResult &result) {
   fields.push_back({"samples_per_second", facts.samplesPerSecond});
   fields.push_back({"epoch", result.epoch + 1});
   files.log.write("step", fields);
-  files.events.write(result.step, {{"train/loss", facts.loss},
-                                   {"train/lr", facts.learningRate},
-                                   {"train/samples_per_second", facts.samplesPerSecond}});
+  files.events.write(result.step, facts.scalars());
   if (report)
     report->addStep(facts);
 }

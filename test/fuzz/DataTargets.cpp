@@ -13,18 +13,20 @@ namespace {
 
 constexpr Input images[] = {
     {"x", {}, host(0, {2, 3, 8, 8}), 0},
-    {"target", {}, host(0, {2}, Layout::RowMajor, DataType::I64), 3},
+    {"target", {}, host(0, {2}, Layout::RowMajor, DataType::I64), 3, Loss::none, false, true},
 };
 constexpr Input rows[] = {
     {"x", {}, host(0, {2, 2}), 0},
-    {"target", {}, host(0, {2}, Layout::RowMajor, DataType::I64), 3},
+    {"target", {}, host(0, {2}, Layout::RowMajor, DataType::I64), 3, Loss::none, false, true},
 };
 
 constexpr Input pixels[] = {
     // with a class each
     {"x", {}, host(0, {2, 3, 8, 8}), 0},
-    {"target", {}, host(0, {2, 8, 8}, Layout::RowMajor, DataType::I64), 3, -100},
+    {"target", {}, host(0, {2, 8, 8}, Layout::RowMajor, DataType::I64), 3, -100, false, true},
 };
+
+constexpr Output attached[] = {{"y", {}, 1, "softmax-cross-entropy"}};
 
 /// Two epochs of the data, as training reads them: with random changes of images, in random order.
 template <size_t inputs> Outcome readData(const std::string &where, const Input (&list)[inputs], bool skip) {
@@ -32,6 +34,8 @@ template <size_t inputs> Outcome readData(const std::string &where, const Input 
   program.batch = 2;
   program.inputs = list;
   program.inputCount = inputs;
+  program.outputs = attached;
+  program.outputCount = 1;
   DataOptions options;
   options.where = where;
   options.shuffle = true;

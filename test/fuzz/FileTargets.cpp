@@ -32,6 +32,8 @@ constexpr Input inputs[] = {
      3},
 };
 
+constexpr Output attached[] = {{"y", {}, 1, "softmax-cross-entropy"}};
+
 const Program &program() {
   static const Program fixed = [] {
     Program p = {};
@@ -41,6 +43,8 @@ const Program &program() {
     p.variableCount = std::size(variables);
     p.inputs = inputs;
     p.inputCount = std::size(inputs);
+    p.outputs = attached;
+    p.outputCount = 1;
     p.optimizer = Program::Optimizer::Sgd;
     return p;
   }();

@@ -131,21 +131,21 @@ sched.program @buffer_c5 {
 
 sched.program @buffer_c5_kept {
   // expected-error @below {{'a' belongs on the device}}
-  %a = sched.buffer "a" host bytes(4) kept : tensor<1xf32>
+  %a = sched.buffer "a" host bytes(4) kept(0) : tensor<1xf32>
 }
 
 // -----
 
 sched.program @buffer_c7 {
   // expected-error @below {{'a' is kept, but outlives the step anyway}}
-  %a = sched.buffer "a" device bytes(4) result(0) kept : tensor<1xf32>
+  %a = sched.buffer "a" device bytes(4) result(0) kept(0) : tensor<1xf32>
 }
 
 // -----
 
 sched.program @buffer_c7_type {
   // expected-error @below {{'a' is kept, but has no type}}
-  %a = sched.buffer "a" device bytes(4) kept
+  %a = sched.buffer "a" device bytes(4) kept(0)
 }
 
 // -----

@@ -620,6 +620,41 @@ func.func @loss_backward_c1_target(%x: tensor<2x3xf32>, %t: tensor<3xi64>) {
 
 // -----
 
+func.func @ctc_loss_c1(%x: tensor<2x5x3xf32>, %t: tensor<3x4xi64>) {
+  // expected-error @below {{loss of 'tensor<2x5x3xf32>' against a target of 'tensor<3x4xi64>'}}
+  // expected-error @below {{failed to infer returned types}}
+  %loss = train.ctc_loss %x, %t {blank = 0 : i64} : (tensor<2x5x3xf32>, tensor<3x4xi64>) -> tensor<f32>
+  return
+}
+
+// -----
+
+func.func @ctc_loss_c2(%x: tensor<2x5x3xf32>, %t: tensor<2x4xi64>) {
+  // expected-error @below {{blank 3 of 3 classes}}
+  // expected-error @below {{failed to infer returned types}}
+  %loss = train.ctc_loss %x, %t {blank = 3 : i64} : (tensor<2x5x3xf32>, tensor<2x4xi64>) -> tensor<f32>
+  return
+}
+
+// -----
+
+func.func @ctc_loss_c3(%x: tensor<2x5x3xf32>, %t: tensor<2x4xi64>, %n: tensor<3xi64>) {
+  // expected-error @below {{lengths of other shapes, or in another number}}
+  // expected-error @below {{failed to infer returned types}}
+  %loss = train.ctc_loss %x, %t, %n {blank = 0 : i64, counts_steps} : (tensor<2x5x3xf32>, tensor<2x4xi64>, tensor<3xi64>) -> tensor<f32>
+  return
+}
+
+// -----
+
+func.func @ctc_loss_backward_c1(%x: tensor<2x5x3xf32>, %t: tensor<2x4xi64>) {
+  // expected-error @below {{blank 7 of 3 classes}}
+  %dx = train.ctc_loss_backward %x, %t {blank = 7 : i64} : (tensor<2x5x3xf32>, tensor<2x4xi64>) -> tensor<2x5x3xf32>
+  return
+}
+
+// -----
+
 // expected-error @below {{static, of at most 6 dimensions and less than 2^63 bytes}}
 train.variable @variable_of_unknown_size role(parameter) init(zero) : tensor<?x3xf32>
 

@@ -23,7 +23,7 @@ func.func @step(%x: tensor<8x8xf32>) -> tensor<f32> {
 // -----
 
 // What lies between passes no gradient.
-module attributes {train.output = "y"} {
+module attributes {train.outputs = [#train.output<name = "y", loss = "mse">]} {
   train.variable @w role(parameter) init(zero) : tensor<8x8xf32>
   // expected-error @below {{no gradient of the loss of output 'y' reaches a parameter: comparisons, rounding,}}
   func.func @step(%x: tensor<8x8xf32>) -> tensor<f32> {

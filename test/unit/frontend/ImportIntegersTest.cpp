@@ -128,7 +128,7 @@ TEST(ImportIntegers, IdsMayBeComputed) {
   auto cast = model.only<train::EmbeddingOp>().getIds().getDefiningOp<train::CastOp>();
   ASSERT_TRUE(cast);
   EXPECT_TRUE(cast.getX().getDefiningOp<train::AddOp>());
-  EXPECT_EQ(limitOf(model).limit, 0); // the kernel looks at them
+  EXPECT_EQ(limitOf(model).upper, 0); // the kernel looks at them
 }
 
 TEST(ImportIntegers, MovedIdsAreCheckedWhereDataBringThem) {
@@ -141,7 +141,32 @@ TEST(ImportIntegers, MovedIdsAreCheckedWhereDataBringThem) {
     rows = Gather(w, turned)
     y = Transpose<perm = [1, 0, 2]>(rows) })"));
   ASSERT_TRUE(model.module) << model.error;
-  EXPECT_EQ(limitOf(model).limit, 4);
+  EXPECT_EQ(limitOf(model).upper, 4);
+}
+
+/// What the graph adds to ids, takes away, or cuts off is undone where the data are checked.
+TEST(ImportIntegers, ShiftedIdsAreCheckedWhereDataBringThem) {
+  const auto limitsOf = [](const std::string &nodes) {
+    ImportedModel model(withWeights(R"(g (int64[2, 5] ids) => (float[2, 5, 3] y) {
+      one = Constant<value_int = 1>()
+      two = Constant<value_int = 2>()
+      nine = Constant<value_int = 9>()
+      steps = Constant<value_ints = [0, 1, 2, 0, 0]>()
+      )" + nodes + " y = Gather(w, row) })"));
+    EXPECT_TRUE(model.module) << model.error;
+    const train::IdLimit limit = model.module ? limitOf(model) : train::IdLimit();
+    return std::pair(limit.lower, limit.upper);
+  };
+  constexpr int64_t none = std::numeric_limits<int64_t>::min(), most = std::numeric_limits<int64_t>::max();
+  EXPECT_EQ(limitsOf("row = Add(ids, two)"), std::pair(int64_t{-2}, int64_t{2})); // of the table's 4 rows
+  EXPECT_EQ(limitsOf("row = Add(two, ids)"), std::pair(int64_t{-2}, int64_t{2}));
+  EXPECT_EQ(limitsOf("row = Sub(ids, nine)"), std::pair(int64_t{9}, int64_t{13}));
+  EXPECT_EQ(limitsOf("row = Sub(nine, ids)"), std::pair(int64_t{6}, int64_t{10}));
+  EXPECT_EQ(limitsOf("a = Add(ids, one) row = Sub(a, two)"), std::pair(int64_t{1}, int64_t{5}));
+  EXPECT_EQ(limitsOf("row = Add(ids, steps)"), std::pair(int64_t{-2}, int64_t{4})); // what some column allows
+  EXPECT_EQ(limitsOf("zero = Sub(one, one) a = Add(ids, two) row = Max(a, zero)"), std::pair(none, int64_t{2}));
+  EXPECT_EQ(limitsOf("a = Add(ids, two) row = Min(a, two)"), std::pair(int64_t{-2}, most));
+  EXPECT_EQ(limitsOf("row = Min(ids, nine)"), std::pair(int64_t{0}, int64_t{4}));
 }
 
 TEST(ImportIntegers, ElementsAreTakenByData) {
@@ -183,7 +208,7 @@ TEST(ImportIntegers, LabelsOfALossMayBeMoved) {
     y = SoftmaxCrossEntropyLoss<ignore_index = -100>(scores, next) })"),
                       spec);
   ASSERT_TRUE(model.module) << model.error;
-  EXPECT_EQ(limitOf(model).limit, 3);
+  EXPECT_EQ(limitOf(model).upper, 3);
   EXPECT_EQ(limitOf(model).ignored, std::optional<int64_t>(-100));
   model.only<train::SoftmaxCrossEntropyOp>();
 }
@@ -197,7 +222,7 @@ TEST(ImportIntegers, ClassWeightsAreNoParameters) {
                       spec);
   ASSERT_TRUE(model.module) << model.error;
   EXPECT_FALSE(model.variable("b"));
-  EXPECT_EQ(limitOf(model).limit, 4);
+  EXPECT_EQ(limitOf(model).upper, 4);
   EXPECT_TRUE(model.ops<train::SoftmaxCrossEntropyOp>().empty());
 }
 

@@ -78,7 +78,7 @@ TEST(ImportRecurrence, SequencesEndWhereTheirLengthsSay) {
   EXPECT_TRUE(same.ops<train::CompareOp>().empty());
   ImportedModel data(withWeights(head + "RNN<hidden_size = 2, direction = \"bidirectional\">(x, both, inner, , n) }"));
   ASSERT_TRUE(data.module) << data.error;
-  EXPECT_EQ(train::idLimitOf(*data.module, "n").limit, 5);
+  EXPECT_EQ(train::idLimitOf(*data.module, "n").upper, 5);
   for (train::RecurrenceOp op : data.ops<train::RecurrenceOp>())
     EXPECT_FALSE(op.getReverse()) << "sequences are turned around instead";
   EXPECT_EQ(data.ops<train::EmbeddingOp>().size(), 2u) << "of the inputs, and of the states back again";

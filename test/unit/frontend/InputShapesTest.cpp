@@ -88,7 +88,7 @@ TEST(InputShapes, IdsWithTimeInFront) {
   ASSERT_TRUE(model.module) << model.error;
   EXPECT_THAT(argument(model, 0), ElementsAre(8, 5));
   EXPECT_THAT(argument(model, 1), ElementsAre(8, 5));
-  EXPECT_EQ(train::idLimitOf(*model.module, "ids").limit, 3);
+  EXPECT_EQ(train::idLimitOf(*model.module, "ids").upper, 3);
 }
 
 TEST(InputShapes, SharedInputsHaveNoBatch) {
@@ -109,7 +109,7 @@ TEST(InputShapes, SharedInputsHaveNoBatch) {
   spec.dims = {{"N", 6}};
   EXPECT_THAT(imported(graph, spec).error, HasSubstr("all inputs are shared"));
   spec.shared = {"w"};
-  EXPECT_THAT(imported(graph, spec).error, HasSubstr("--input w=shared: the inputs that output 'y' needs are 'x', "));
+  EXPECT_THAT(imported(graph, spec).error, HasSubstr("--input w=shared: the inputs of output 'y' are 'x', "));
 }
 
 TEST(InputShapes, InputsWithoutABatchAreOneSample) {

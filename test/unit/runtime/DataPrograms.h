@@ -7,16 +7,23 @@
 
 namespace sluice {
 
-inline const Input images[] = {{"x", {}, host(0, {2, 3, 4, 4}), 0},
-                               {"target", {}, host(0, {2}, Layout::RowMajor, DataType::I64), 3}};
-inline const Input greys[] = {{"x", {}, host(0, {2, 1, 2, 3}), 0},
-                              {"target", {}, host(0, {2}, Layout::RowMajor, DataType::I64), 10}};
+inline const Input images[] = {
+    {"x", {}, host(0, {2, 3, 4, 4}), 0},
+    {"target", {}, host(0, {2}, Layout::RowMajor, DataType::I64), 3, Loss::none, false, true}};
+inline const Input greys[] = {
+    {"x", {}, host(0, {2, 1, 2, 3}), 0},
+    {"target", {}, host(0, {2}, Layout::RowMajor, DataType::I64), 10, Loss::none, false, true}};
+
+/// Targets are what only its loss reads.
+inline const Output attached[] = {{"y", {}, 1, "softmax-cross-entropy"}};
 
 template <size_t inputs> Program programWith(const Input (&list)[inputs]) {
   Program program{};
   program.batch = list[0].staging.shape[0];
   program.inputs = list;
   program.inputCount = inputs;
+  program.outputs = attached;
+  program.outputCount = 1;
   return program;
 }
 

@@ -151,7 +151,7 @@ TEST(Shards, IgnoreExtendedHeadersThatAreDamaged) {
 TEST(Shards, AreShuffledTogether) {
   Folder folder;
   const Input list[] = {{"x", {}, host(0, {1, 3, 4, 4}), 0},
-                        {"target", {}, host(0, {1}, Layout::RowMajor, DataType::I64), 30}};
+                        {"target", {}, host(0, {1}, Layout::RowMajor, DataType::I64), 30, Loss::none, false, true}};
   const Program program = programWith(list);
   for (int file = 0; file < 6; ++file) {
     std::string tar;

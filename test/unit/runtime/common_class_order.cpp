@@ -11,9 +11,8 @@ TEST(Dataset, WarnsOfSamplesThatLieClassByClass) {
     folder.write("input.npy", npyArray("<f4", "(" + count + ", 3, 2, 2)", std::vector<float>(12 * classes.size())));
     folder.write("target.npy", npyArray("<i8", "(" + count + ",)", classes));
     const Input inputs[] = {{"x", {}, host(0, {2, 3, 2, 2}), 0},
-                            {"target", {}, host(96, {2}, Layout::RowMajor, DataType::I64), 5}};
+                            {"target", {}, host(96, {2}, Layout::RowMajor, DataType::I64), 5, Loss::none, false, true}};
     Program program = programWith(inputs);
-    program.target = 1;
     DataOptions options = from(folder.path);
     options.shuffle = shuffle;
     return Dataset(options, program).notes();

@@ -13,14 +13,19 @@
 using namespace sluice;
 
 // Two images of [3,2,2] and their classes in a batch.
-static const Input inputs[] = {{"x", {}, host(0, {2, 3, 2, 2}, Layout::NHWC), 0},
-                               {"target", {}, host(96, {2}, Layout::RowMajor, DataType::I64), 5}};
+static const Input inputs[] = {
+    {"x", {}, host(0, {2, 3, 2, 2}, Layout::NHWC), 0},
+    {"target", {}, host(96, {2}, Layout::RowMajor, DataType::I64), 5, Loss::none, false, true}};
+
+static const Output attached[] = {{"y", {}, 1, "softmax-cross-entropy"}}, compared[] = {{"y", {}, 1, "mse"}};
 
 static Program programWith(const Input *list, int count, int64_t batch = 2) {
   Program program{};
   program.batch = batch;
   program.inputs = list;
   program.inputCount = count;
+  program.outputs = attached;
+  program.outputCount = 1;
   return program;
 }
 
@@ -95,12 +100,10 @@ TEST(Mixup, MixesEachSampleWithTheOneBefore) {
 
 TEST(Mixup, NeedsValuesThatCanBeMixed) {
   Program program = programWith(inputs, 2);
-  program.target = 1;
-  program.correct.present = true;
   EXPECT_NO_THROW(requireMixable(program));
-  program.correct.present = false;
+  program.outputs = compared;
   expectError<UsageError>([&] { requireMixable(program); }, "'target' takes integers");
-  program.target = -1;
+  program.outputCount = 0;
   expectError<UsageError>([&] { requireMixable(program); }, "needs a loss that compares with targets");
   program.batch = 1;
   expectError<UsageError>([&] { requireMixable(program); }, "mixes the samples of a batch, this program's has 1");
@@ -172,8 +175,9 @@ TEST(Dataset, SyntheticDataAreAFunctionOfTheSeed) {
 }
 
 TEST(Dataset, GathersTheSameWithSeveralThreads) {
-  const Input large[] = {{"x", {}, host(0, {9, 3, 160, 160}, Layout::NHWC), 0},
-                         {"target", {}, host(0, {9, 65536}, Layout::RowMajor, DataType::I64), 7}};
+  const Input large[] = {
+      {"x", {}, host(0, {9, 3, 160, 160}, Layout::NHWC), 0},
+      {"target", {}, host(0, {9, 65536}, Layout::RowMajor, DataType::I64), 7, Loss::none, false, true}};
   Program program = programWith(large, 2, 9);
   DataOptions options = from("synthetic", 1, true);
   Dataset alone(options, program);
@@ -232,7 +236,7 @@ TEST(Dataset, WidensSmallerIntegersAndBooleans) {
 }
 
 TEST(Dataset, LetsIgnoredTargetsPass) {
-  const Input only[] = {{"target", {}, host(0, {2, 2}, Layout::RowMajor, DataType::I64), 4, -100}};
+  const Input only[] = {{"target", {}, host(0, {2, 2}, Layout::RowMajor, DataType::I64), 4, -100, false, true}};
   Folder folder;
   Program program = programWith(only, 1);
   folder.write("target.npy", npyArray<int64_t>("<i8", "(2, 2)", {0, -100, 3, -100}));

@@ -100,7 +100,7 @@ static std::string cifarRecord(const std::string &labels, int shade) {
 
 TEST(Cifar, ReadsBothKinds) {
   const Input list[] = {{"x", {}, host(0, {1, 3, 32, 32}), 0},
-                        {"target", {}, host(0, {1}, Layout::RowMajor, DataType::I64), 100}};
+                        {"target", {}, host(0, {1}, Layout::RowMajor, DataType::I64), 100, Loss::none, false, true}};
   const Program program = programWith(list);
   Folder folder;
   for (int i = 1; i <= 5; ++i)
@@ -156,7 +156,7 @@ TEST(Idx, ReadsPlainAndPackedFiles) {
 
 TEST(Tokens, TargetsAreOneTokenLater) {
   const Input list[] = {{"ids", {}, host(0, {1, 3}, Layout::RowMajor, DataType::I64), 100},
-                        {"target", {}, host(0, {1, 3}, Layout::RowMajor, DataType::I64), 100}};
+                        {"target", {}, host(0, {1, 3}, Layout::RowMajor, DataType::I64), 100, Loss::none, false, true}};
   const Program program = programWith(list);
   Folder folder;
   const auto ids = [&](const std::string &name) {
@@ -185,7 +185,7 @@ TEST(Tokens, TargetsAreOneTokenLater) {
 
 TEST(Table, HasItsTargetByNameOrLast) {
   const Input list[] = {{"x", {}, host(0, {2, 2}), 0},
-                        {"target", {}, host(0, {2}, Layout::RowMajor, DataType::I64), 3}};
+                        {"target", {}, host(0, {2}, Layout::RowMajor, DataType::I64), 3, Loss::none, false, true}};
   const Program program = programWith(list);
   Folder folder;
   const auto read = [&](const std::string &csv) {
@@ -211,7 +211,7 @@ TEST(Table, HasItsTargetByNameOrLast) {
 TEST(Table, HasColumnsByTheirNames) {
   const Input list[] = {{"x", {}, host(0, {2, 4}), 0},
                         {"city", {}, host(64, {2}, Layout::RowMajor, DataType::I64), 3},
-                        {"target", {}, host(128, {2, 2}), 0}};
+                        {"target", {}, host(128, {2, 2}), 0, Loss::none, false, true}};
   const Program program = programWith(list);
   Folder folder;
   folder.write("t.csv", "y1,id,f1,town,f2,colour,y2\n1,7,10,Rome,5,red,2\n3,8,20,Bonn,5,blue,4\n");
@@ -265,7 +265,7 @@ TEST(Table, HasColumnsByTheirNames) {
 /// No sample becomes the names of the columns, and no name a sample.
 TEST(Table, AsksWhatItsFirstLineIs) {
   const Input list[] = {{"x", {}, host(0, {1, 2}), 0},
-                        {"target", {}, host(0, {1}, Layout::RowMajor, DataType::I64), 3}};
+                        {"target", {}, host(0, {1}, Layout::RowMajor, DataType::I64), 3, Loss::none, false, true}};
   const Program program = programWith(list);
   Folder folder;
   const auto read = [&](const std::string &csv, const char *header = "") {
@@ -292,7 +292,7 @@ TEST(Table, AsksWhatItsFirstLineIs) {
 /// A million bad rows are counted and ten of them told, and none is tried for every one before it.
 TEST(Table, CountsBadRows) {
   const Input list[] = {{"x", {}, host(0, {1, 2}), 0},
-                        {"target", {}, host(0, {1}, Layout::RowMajor, DataType::I64), 3}};
+                        {"target", {}, host(0, {1}, Layout::RowMajor, DataType::I64), 3, Loss::none, false, true}};
   const Program program = programWith(list);
   Folder folder;
   std::string rows = "a,b,c\n";

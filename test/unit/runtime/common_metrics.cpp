@@ -22,17 +22,18 @@ struct Scored {
     input.slots[0] = input.slots[1] = input.staging = labels;
     input.ignoreIndex = ignoreIndex;
     program.batch = output[0];
-    program.output = scores;
+    output = {"y", scores, 0, loss};
+    program.outputs = &output;
+    program.outputCount = 1;
     program.inputs = &input;
     program.inputCount = 1;
-    program.target = 0;
-    program.lossName = loss;
     if (type == DataType::I64)
       program.correct = device(1 << 17, {}, Layout::RowMajor, DataType::I64);
   }
 
   Tensor scores, labels;
   Input input{};
+  Output output{};
   Program program{};
 };
 
@@ -59,7 +60,7 @@ TEST(Metrics, TopFiveCountsWholeSamplesOnly) {
   session.write(scored.scores, values.data());
   session.write(scored.labels, right.data());
   const MetricChoice choice(scored.program, std::nullopt);
-  EXPECT_EQ(choice.all(), (std::vector<Metric>{Metric::Loss, Metric::Accuracy, Metric::Top5}));
+  EXPECT_EQ(choice.all(), (std::vector<Measure>{Metric::Loss, Metric::Accuracy, Metric::Top5}));
   Tally tally(scored.program, choice);
   tally.add(session, 4); // 7 and 3 are among the first five
   tally.add(session, 3); // the last one is filling
@@ -135,7 +136,7 @@ TEST(Metrics, TokensHaveTheirClassesLast) {
   session.write(scored.labels, right.data());
   const MetricChoice choice(scored.program, "perplexity,confusion");
   EXPECT_EQ(MetricChoice(scored.program, std::nullopt).all(),
-            (std::vector<Metric>{Metric::Loss, Metric::Accuracy, Metric::Perplexity}));
+            (std::vector<Measure>{Metric::Loss, Metric::Accuracy, Metric::Perplexity}));
   Tally tally(scored.program, choice);
   tally.add(session, 1);
   EXPECT_EQ(tally.confusion()[5][5], 1);
@@ -149,7 +150,7 @@ TEST(Metrics, MeanAbsoluteError) {
   session.write(scored.scores, values.data());
   session.write(scored.labels, right.data());
   const MetricChoice choice(scored.program, std::nullopt);
-  EXPECT_EQ(choice.all(), (std::vector<Metric>{Metric::Loss, Metric::Mae}));
+  EXPECT_EQ(choice.all(), (std::vector<Measure>{Metric::Loss, Metric::Mae}));
   Tally tally(scored.program, choice);
   tally.add(session, 2);
   tally.add(session, 1);
@@ -198,7 +199,7 @@ TEST(Metrics, OfTwoClassesAndOfLabels) {
   session.write(labels.scores, logits.data());
   session.write(labels.labels, there.data());
   for (const bool probabilities : {false, true}) {
-    labels.program.probabilities = probabilities;
+    labels.output.probabilities = probabilities;
     const MetricChoice choice(labels.program, "precision,recall,f1,auc");
     Tally counted(labels.program, choice);
     counted.add(session, 4);

@@ -13,8 +13,9 @@ namespace {
 
 // Images of bytes beside a class, a mark or a depth for each of their pixels.
 const Input classes[] = {{"x", {}, host(0, {1, 3, 4, 6}), 0},
-                         {"target", {}, host(0, {1, 4, 6}, Layout::RowMajor, DataType::I64), 256, -100}};
-const Input marks[] = {{"x", {}, host(0, {1, 3, 4, 6}), 0}, {"target", {}, host(0, {1, 1, 4, 6}), 0}};
+                         {"target", {}, host(0, {1, 4, 6}, Layout::RowMajor, DataType::I64), 256, -100, false, true}};
+const Input marks[] = {{"x", {}, host(0, {1, 3, 4, 6}), 0},
+                       {"target", {}, host(0, {1, 1, 4, 6}), 0, Loss::none, false, true}};
 
 /// An image whose every pixel has the number of its place in all channels, as has its target.
 template <typename Value>
@@ -93,7 +94,8 @@ TEST(Planes, AreResizedToTheNearest) {
 
 TEST(Planes, TurnWithTheImage) {
   Folder folder;
-  const Input square[] = {{"x", {}, host(0, {1, 1, 33, 33}), 0}, {"target", {}, host(0, {1, 33, 33}), 0}};
+  const Input square[] = {{"x", {}, host(0, {1, 1, 33, 33}), 0},
+                          {"target", {}, host(0, {1, 33, 33}), 0, Loss::none, false, true}};
   std::vector<uint8_t> image(33 * 33);
   std::vector<float> target(33 * 33);
   for (int i = 0; i < 33 * 33; ++i) // the right half
@@ -169,7 +171,8 @@ TEST(Planes, ImagesHaveTheirChannels) {
 
 TEST(Planes, SizesMustAgree) {
   Folder folder;
-  const Input half[] = {{"x", {}, host(0, {1, 3, 4, 6}), 0}, {"target", {}, host(0, {1, 1, 2, 3}), 0}};
+  const Input half[] = {{"x", {}, host(0, {1, 3, 4, 6}), 0},
+                        {"target", {}, host(0, {1, 1, 2, 3}), 0, Loss::none, false, true}};
   const Program program = programWith(half);
   writePlaces<float>(folder, "<f4", "(1, 1, 4, 6)");
   const auto open = [&](const std::string &words) {

@@ -110,7 +110,8 @@ int main(int argc, char **argv) {
   };
   const TiedName tied[] = {{"fc.weight", "head.weight"}};
   const Input inputs[] = {{"images", {images[0], images[1]}, stagedImages},
-                          {"target", {labels[0], labels[1]}, stagedLabels, 3}};
+                          {"target", {labels[0], labels[1]}, stagedLabels, 3, Loss::none, false, true}};
+  const Output outputs[] = {{"logits", logits, 1, "softmax-cross-entropy"}};
   const PlanRow plan[] = {{"logits", "/fc/Gemm", "keep", 48, 1, 3}, {"flat", "/flatten/Flatten", "keep", 128, 0, 4}};
 
   Program program{};
@@ -138,11 +139,10 @@ int main(int argc, char **argv) {
   program.planRows = 2;
   program.loss = loss;
   program.correct = correct;
-  program.output = logits;
-  program.target = 1;
+  program.outputs = outputs;
+  program.outputCount = 1;
   program.weightsFile = variant("file") ? "tiny.safetensors" : nullptr;
   program.exportTemplate = "tiny.onnx-template";
   program.optimizer = variant("adam") ? Program::Optimizer::Adam : Program::Optimizer::Sgd;
-  program.lossName = "softmax-cross-entropy";
   return run(argc, argv, program, {makeKernels, step, evaluate});
 }

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// Losses of the command line. Those of classes with weights are composed as ONNX's own loss is.
+#include "frontend/AttachedLosses.h"
+
+#include "frontend/ImportNode.h"
+#include "ir/TensorName.h"
+
+#include <onnx/onnx_pb.h>
+
+using namespace mlir;
+
+namespace sluice {
+
+int64_t classDimension(AttachedLoss loss, int64_t rank) {
+  if (loss == AttachedLoss::SoftmaxCrossEntropy)
+    return 1;
+  return loss == AttachedLoss::TokenCrossEntropy || loss == AttachedLoss::Ctc ? rank - 1 : -1;
+}
+
+namespace {
+
+/// Logits [N,K,1,1] are class scores of whole samples: their targets are [N].
+Value squeezed(OpBuilder &builder, Location loc, Value x) {
+  auto shape = shapeOf(x);
+  if (shape.size() <= 2 || llvm::any_of(shape.drop_front(2), [](int64_t extent) { return extent != 1; }))
+    return x;
+  auto type = RankedTensorType::get(shape.take_front(2), typeOf(x).getElementType());
+  return train::ReshapeOp::create(builder, loc, type, x);
+}
+
+/// The flag or the option that says so, as messages name it.
+std::string wordOf(const OutputLoss &loss, const char *name) {
+  return "--loss=" + toString(loss.kind) + "," + name + "=";
+}
+
+/// Why a loss of this kind cannot stand after `x`, as importers say it, or success.
+Status checkScores(const OutputLoss &loss, const OnnxGraph &graph, const GraphOutput &output, Value x) {
+  const std::string what = "output '" + output.name + "'", found = what + " has shape " + shapeText(shapeOf(x).vec());
+  const int64_t rank = shapeOf(x).size(), classes = classDimension(loss.kind, rank);
+  const bool isCtc = loss.kind == AttachedLoss::Ctc;
+  if ((classes >= 0 && rank < 2) || (isCtc && rank != 3))
+    return Error{found + " but " + toString(loss.kind) + " needs " +
+                 (loss.kind == AttachedLoss::SoftmaxCrossEntropy ? "[batch, classes, ...]"
+                  : isCtc                                        ? "[batch, steps, classes]"
+                                                                 : "[batch, ..., classes]") +
+                 "; choose another --loss"};
+  if (rank == 0 || shapeOf(x)[0] != graph.batch)
+    return Error{found + ", which does not begin with the batch of " + std::to_string(graph.batch) +
+                 ", so that there is no target for each sample; --batch-dim " + output.name +
+                 "=K says where it has one"};
+  if (const size_t weights = loss.classWeights.size(); weights && (classes < 0 || isCtc))
+    return Error{"--class-weights goes with cross-entropies, not with --loss=" + toString(loss.kind)};
+  else if (weights && static_cast<int64_t>(weights) != shapeOf(x)[classes])
+    return Error{"--class-weights has " + std::to_string(weights) + " numbers, " + what + " has " +
+                 std::to_string(shapeOf(x)[classes]) + " classes"};
+  if (loss.ignoreIndex && classes < 0)
+    return Error{"--ignore-index=" + std::to_string(*loss.ignoreIndex) +
+                 " goes with cross-entropies, not with --loss=" + toString(loss.kind)};
+  if (loss.ignoreIndex && *loss.ignoreIndex >= 0 && *loss.ignoreIndex < shapeOf(x)[classes])
+    return Error{"--ignore-index=" + std::to_string(*loss.ignoreIndex) + " is one of the " +
+                 std::to_string(shapeOf(x)[classes]) + " classes of " + what + "; choose another"};
+  if (!isCtc)
+    return Success{};
+  if (loss.ctc.length < 1)
+    return Error{"--loss=ctc needs length=S, the most labels of a target: data hold them as [samples, S], shorter ones "
+                 "filled up with the blank or --ignore-index"};
+  if (loss.ctc.blank >= shapeOf(x)[classes])
+    return Error{wordOf(loss, "blank") + std::to_string(loss.ctc.blank) + " is none of the " +
+                 std::to_string(shapeOf(x)[classes]) + " classes of " + what};
+  return Success{};
+}
+
+/// The argument of this name, a new one where there is none.
+Result<Value> argumentOf(FunctionImport &state, func::FuncOp function, const std::string &name, RankedTensorType type) {
+  for (BlockArgument argument : function.getArguments()) {
+    auto known = function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), "train.name");
+    if (!known || known.getValue() != name)
+      continue;
+    if (argument.getType() != type)
+      return Error{"a loss compares with '" + name + "' of shape " + shapeText(shapeOf(argument).vec()) +
+                   (typeOf(argument).getElementType().isF32() ? " (numbers)" : " (integers)") + ", but needs " +
+                   shapeText(type.getShape().vec()) + (type.getElementType().isF32() ? " of numbers" : " of integers") +
+                   "; target=NAME in --loss names another"};
+    return Value(argument);
+  }
+  Builder &builder = state.builder;
+  const unsigned index = function.getNumArguments();
+  auto attributes = builder.getDictionaryAttr(builder.getNamedAttr("train.name", builder.getStringAttr(name)));
+  (void)function.insertArgument(index, type, attributes, NameLoc::get(builder.getStringAttr(name)));
+  return Value(function.getArgument(index));
+}
+
+Result<Value> targetOf(FunctionImport &state, func::FuncOp function, const OutputLoss &loss, Value x) {
+  SmallVector<int64_t> shape(shapeOf(x));
+  Type element = state.builder.getF32Type();
+  if (const int64_t classes = classDimension(loss.kind, shape.size()); classes >= 0) {
+    shape.erase(shape.begin() + classes);
+    element = state.builder.getI64Type();
+  }
+  if (loss.kind == AttachedLoss::Ctc)
+    shape[1] = loss.ctc.length;
+  return argumentOf(state, function, loss.target, RankedTensorType::get(shape, element));
+}
+
+/// [batch, ..., classes] and [batch, ...] as one row and one target for each token.
+void flattenTokens(OpBuilder &b, Location loc, Value &x, Value &target) {
+  const int64_t classes = shapeOf(x).back(), tokens = typeOf(target).getNumElements();
+  x = train::ReshapeOp::create(b, loc, RankedTensorType::get({tokens, classes}, typeOf(x).getElementType()), x);
+  target = train::ReshapeOp::create(b, loc, RankedTensorType::get({tokens}, b.getI64Type()), target);
+}
+
+/// A cross-entropy of [N,K,...] whose classes have weights, as ONNX's own loss composes it; null after state.error.
+Value weighCrossEntropy(FunctionImport &state, const OutputLoss &loss, Value x, Value target) {
+  // No names that a model could have.
+  const std::string own = loss.output + "/" + loss.target,
+                    scores = own + "/scores:", labels = own + "/target:", weights = own + "/class-weights:";
+  onnx::NodeProto proto;
+  proto.set_op_type("SoftmaxCrossEntropyLoss");
+  proto.set_name("loss");
+  for (const std::string &input : {scores, labels, weights})
+    proto.add_input(input);
+  proto.add_output(own + "/loss:");
+  if (loss.ignoreIndex) {
+    onnx::AttributeProto &ignored = *proto.add_attribute();
+    ignored.set_name("ignore_index");
+    ignored.set_type(onnx::AttributeProto::INT);
+    ignored.set_i(*loss.ignoreIndex);
+  }
+  state.values[scores] = x;
+  state.values[labels] = target;
+  HostTensor &known = state.hosts[weights];
+  known.integral = false;
+  known.floats = loss.classWeights;
+  known.shape = {static_cast<int64_t>(known.floats.size())};
+  NodeImport node(state, proto);
+  return succeeded(nodeImporters().at(proto.op_type())(node)) ? state.values.lookup(proto.output(0)) : Value();
+}
+
+/// What reports call a loss.
+Location locationOf(FunctionImport &state, const GraphOutput &output) {
+  const bool alone = state.spec.losses.size() <= 1;
+  return NameLoc::get(state.builder.getStringAttr(alone ? "loss" : "loss/" + output.name));
+}
+
+Result<Value> createCtc(FunctionImport &state, func::FuncOp function, const OutputLoss &loss, Location loc, Value x,
+                        Value target) {
+  OpBuilder &b = state.builder;
+  SmallVector<Value> lengths;
+  const std::pair<const std::string *, int64_t> named[] = {{&loss.ctc.inputLengths, shapeOf(x)[1]},
+                                                           {&loss.ctc.targetLengths, loss.ctc.length}};
+  for (const auto &[name, most] : named) {
+    if (name->empty())
+      continue;
+    Result<Value> argument =
+        argumentOf(state, function, *name, RankedTensorType::get(shapeOf(x).take_front(), b.getI64Type()));
+    if (!argument)
+      return argument;
+    train::addIdLimit(function->getParentOfType<ModuleOp>(), *name, {0, most + 1});
+    lengths.push_back(*argument);
+  }
+  IntegerAttr ignored = loss.ignoreIndex ? b.getI64IntegerAttr(*loss.ignoreIndex) : IntegerAttr();
+  auto op = train::CtcLossOp::create(b, loc, RankedTensorType::get({}, b.getF32Type()), x, target, lengths,
+                                     b.getI64IntegerAttr(loss.ctc.blank), ignored,
+                                     loss.ctc.inputLengths.empty() ? UnitAttr() : b.getUnitAttr(),
+                                     loss.ctc.zeroInfinity ? b.getUnitAttr() : UnitAttr());
+  return Value(op.getLoss());
+}
+
+} // namespace
+
+Result<LossValues> createLoss(FunctionImport &state, func::FuncOp function, const OutputLoss &loss,
+                              const GraphOutput &output, Value x) {
+  OpBuilder &b = state.builder;
+  const Location loc = locationOf(state, output);
+  if (loss.kind == AttachedLoss::SoftmaxCrossEntropy)
+    x = squeezed(b, loc, x);
+  if (Status scores = checkScores(loss, state.graph, output, x); !scores)
+    return scores.takeError();
+  Result<Value> argument = targetOf(state, function, loss, x);
+  if (!argument)
+    return argument.takeError();
+  const Value target = *argument;
+  if (loss.kind == AttachedLoss::Ctc) {
+    Result<Value> made = createCtc(state, function, loss, loc, x, target);
+    return made ? Result<LossValues>(LossValues{*made, target, {}, {}}) : made.takeError();
+  }
+  auto type = RankedTensorType::get({}, b.getF32Type());
+  if (loss.kind == AttachedLoss::Mse)
+    return LossValues{train::MseOp::create(b, loc, type, x, target), target, {}, {}};
+  if (loss.kind == AttachedLoss::BceWithLogits)
+    return LossValues{train::BceWithLogitsOp::create(b, loc, type, x, target), target, {}, {}};
+  Value classes = target;
+  if (loss.kind == AttachedLoss::TokenCrossEntropy && shapeOf(x).size() > 2)
+    flattenTokens(b, loc, x, classes);
+  IntegerAttr ignored = loss.ignoreIndex ? b.getI64IntegerAttr(*loss.ignoreIndex) : IntegerAttr();
+  if (loss.classWeights.empty())
+    return LossValues{train::SoftmaxCrossEntropyOp::create(b, loc, type, x, classes, ignored), target, x, classes};
+  Value composed = weighCrossEntropy(state, loss, x, classes);
+  if (!composed)
+    return Error{"output '" + output.name + "': " + (state.error.empty() ? "its loss cannot be made" : state.error)};
+  function->getParentOfType<ModuleOp>()->setAttr(train::classWeightsAttribute, b.getUnitAttr());
+  return LossValues{composed, target, x, classes};
+}
+
+} // namespace sluice
