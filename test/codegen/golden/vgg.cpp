@@ -568,6 +568,11 @@ static const ActionRow actions[] = {
     {"", OpRole::Compute, {}, 0, 0, 0}, // end
 };
 
+// What evaluate leaves, and what it is compared with.
+static const Output outputs[] = {
+    {"output", classifier_2_y_2, 1, "softmax-cross-entropy", 1, none, false},
+};
+
 const Program program = {
     .model = "model.onnx",
     .commandLine = "sluicec model.onnx --batch=8 --cpu=x86-64-v2 --threads=2 --strategy=greedy --memory-budget=75%act "
@@ -594,11 +599,10 @@ const Program program = {
     .actionRows = 1,
     .loss = loss_value,
     .correct = correct_count,
-    .output = classifier_2_y_2,
-    .target = 1,
+    .outputs = outputs,
+    .outputCount = 1,
     .weightsFile = "vgg.cpp.safetensors",
     .optimizer = Program::Optimizer::Sgd,
-    .lossName = "softmax-cross-entropy",
 };
 
 } // namespace

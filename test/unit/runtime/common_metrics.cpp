@@ -22,8 +22,8 @@ struct Scored {
     input.slots[0] = input.slots[1] = input.staging = labels;
     input.ignoreIndex = ignoreIndex;
     program.batch = output[0];
-    output = {"y", scores, 0, loss};
-    program.outputs = &output;
+    this->output = {"y", scores, 0, loss};
+    program.outputs = &this->output;
     program.outputCount = 1;
     program.inputs = &input;
     program.inputCount = 1;
