@@ -84,7 +84,7 @@ private:
     values[{Metric::Loss, label}] = loss;
     if (choice.has({Metric::Perplexity, label}))
       values[{Metric::Perplexity, label}] = std::exp(loss);
-    for (const Comparison &one : choice.comparisons())
+    for (const MeasuredOutput &one : choice.measured())
       if (one.label == label && one.has(Metric::Accuracy) && !one.countsAnswers)
         values[{Metric::Accuracy, label}] = static_cast<double>(sums.correct) / answered;
   }
@@ -97,7 +97,7 @@ private:
 Evaluation resultOf(const Losses &losses, const Tally &tally, const MetricChoice &choice) {
   Evaluation result;
   result.values = tally.results();
-  for (const Comparison &one : choice.comparisons()) {
+  for (const MeasuredOutput &one : choice.measured()) {
     if (one.has(Metric::Confusion))
       result.confusions[one.label] = tally.confusion(one.label);
     if (one.has(Metric::Precision) || one.has(Metric::Recall) || one.has(Metric::F1))

@@ -145,7 +145,7 @@ std::optional<Scores> scoresOf(const Program &program) {
   return program.outputCount > 0 ? scoresOf(program, program.outputs[0], program.outputs[0].target) : std::nullopt;
 }
 
-bool Comparison::readsOutput() const {
+bool MeasuredOutput::readsOutput() const {
   return countsAnswers ||
          std::any_of(metrics.begin(), metrics.end(), [](Metric metric) { return factsOf(metric).readsOutput; });
 }
@@ -162,9 +162,9 @@ void MetricChoice::add(int output, int target, Metric metric) {
   if (metric == Metric::Loss)
     return;
   auto place = std::find_if(list.begin(), list.end(),
-                            [&](const Comparison &one) { return one.output == output && one.target == target; });
+                            [&](const MeasuredOutput &one) { return one.output == output && one.target == target; });
   if (place == list.end()) {
-    place = std::find_if(list.begin(), list.end(), [&](const Comparison &one) { return one.output > output; });
+    place = std::find_if(list.begin(), list.end(), [&](const MeasuredOutput &one) { return one.output > output; });
     place = list.insert(place, {output, target, labelOf(program, output)});
   }
   if (!place->has(metric))
@@ -270,7 +270,7 @@ std::vector<Measure> MetricChoice::all() const {
   for (int i = 0; i < program.outputCount; ++i)
     if (program.outputs[i].part.present)
       measures.emplace_back(Metric::Loss, labelOf(program, i));
-  for (const Comparison &one : list)
+  for (const MeasuredOutput &one : list)
     for (const Metric metric : one.metrics)
       measures.emplace_back(metric, one.label);
   return measures;
@@ -282,11 +282,11 @@ bool MetricChoice::has(const Measure &measure) const {
 }
 
 bool MetricChoice::readsOutput() const {
-  return std::any_of(list.begin(), list.end(), [](const Comparison &one) { return one.readsOutput(); });
+  return std::any_of(list.begin(), list.end(), [](const MeasuredOutput &one) { return one.readsOutput(); });
 }
 
 void MetricChoice::checkRoom(const Program &, int64_t samples) const {
-  for (const Comparison &one : list) {
+  for (const MeasuredOutput &one : list) {
     const Output &output = program.outputs[one.output];
     const std::optional<Scores> scores = scoresOf(program, output, one.target);
     if (!one.has(Metric::Auc) || !scores)

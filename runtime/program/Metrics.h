@@ -56,7 +56,7 @@ std::optional<Scores> scoresOf(const Program &program, const Output &output, int
 std::optional<Scores> scoresOf(const Program &program);
 
 /// An output that is measured, and by what.
-struct Comparison {
+struct MeasuredOutput {
   int output, target;
   std::string label; ///< see labelOf()
   std::vector<Metric> metrics = {};
@@ -78,7 +78,7 @@ public:
   std::vector<Measure> all() const;
   bool has(const Measure &measure) const;
   /// By outputs, in the program's order.
-  const std::vector<Comparison> &comparisons() const { return list; }
+  const std::vector<MeasuredOutput> &measured() const { return list; }
   /// Whether any of them needs the output of each batch: what Tally adds up.
   bool readsOutput() const;
   /// Throws UsageError for a data set of so many samples that there is no room for what a metric keeps of each.
@@ -92,7 +92,7 @@ private:
   void add(int output, int target, Metric metric);
 
   const Program &program;
-  std::vector<Comparison> list;
+  std::vector<MeasuredOutput> list;
 };
 
 using Confusion = std::vector<std::vector<int64_t>>;
@@ -100,7 +100,7 @@ using Confusion = std::vector<std::vector<int64_t>>;
 /// Sums over the samples of an evaluation, for one output.
 class OutputTally {
 public:
-  OutputTally(const Program &program, const Comparison &comparison);
+  OutputTally(const Program &program, const MeasuredOutput &measured);
 
   void add(Session &session, int64_t samples);
   std::map<Measure, double> results() const;
@@ -112,7 +112,7 @@ private:
   void addLabels(const float *output, const float *target, int64_t samples);
 
   const Program &program;
-  const Comparison &comparison;
+  const MeasuredOutput &measured;
   const Output &output;
   const int64_t columns; ///< numbers of a sample, or classes
   Scores scores;

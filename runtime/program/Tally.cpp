@@ -13,22 +13,22 @@
 namespace sluice {
 
 /// Whether precision, recall or F1 is among them.
-static bool countsHits(const Comparison &comparison) {
-  return comparison.has(Metric::Precision) || comparison.has(Metric::Recall) || comparison.has(Metric::F1);
+static bool countsHits(const MeasuredOutput &measured) {
+  return measured.has(Metric::Precision) || measured.has(Metric::Recall) || measured.has(Metric::F1);
 }
 
-OutputTally::OutputTally(const Program &program, const Comparison &comparison)
-    : program(program), comparison(comparison), output(program.outputs[comparison.output]),
+OutputTally::OutputTally(const Program &program, const MeasuredOutput &measured)
+    : program(program), measured(measured), output(program.outputs[measured.output]),
       columns(output.tensor.present ? output.tensor.shape.elements() / program.batch : 0),
-      scores(scoresOf(program, output, comparison.target).value_or(Scores{})) {
-  if (comparison.has(Metric::MeanIou) || comparison.has(Metric::Confusion))
+      scores(scoresOf(program, output, measured.target).value_or(Scores{})) {
+  if (measured.has(Metric::MeanIou) || measured.has(Metric::Confusion))
     counts.assign(static_cast<size_t>(scores.classes), std::vector<int64_t>(static_cast<size_t>(scores.classes)));
   const int64_t kinds = scores.classes > 0 ? scores.classes : columns;
-  if (countsHits(comparison))
+  if (countsHits(measured))
     hits.resize(static_cast<size_t>(kinds));
-  if (comparison.has(Metric::Auc))
+  if (measured.has(Metric::Auc))
     area.emplace(scores.classes > 0 ? RocArea::Kind::Classes : RocArea::Kind::Labels, kinds, output.probabilities);
-  if (comparison.has(Metric::R2))
+  if (measured.has(Metric::R2))
     squares.emplace(kinds);
 }
 
@@ -49,7 +49,7 @@ static std::vector<Element> readSamples(Session &session, Tensor tensor, int64_t
 
 void OutputTally::add(Session &session, int64_t samples) {
   constexpr size_t atOnce = size_t{8} << 20;
-  const Tensor target = session.batch(program.inputs[comparison.target].slots);
+  const Tensor target = session.batch(program.inputs[measured.target].slots);
   const size_t sample = output.tensor.bytes() / static_cast<size_t>(program.batch);
   const int64_t piece = static_cast<int64_t>(std::max<size_t>(1, atOnce / std::max<size_t>(1, sample)));
   for (int64_t first = 0; first < samples; first += piece) {
@@ -139,13 +139,13 @@ static double meanIou(const Confusion &counts) {
 std::map<Measure, double> OutputTally::results() const {
   std::map<Measure, double> found;
   const auto put = [&](Metric metric, const std::optional<double> &value) {
-    if (comparison.has(metric) && value)
-      found[{metric, comparison.label}] = *value;
+    if (measured.has(metric) && value)
+      found[{metric, measured.label}] = *value;
   };
   const auto share = [](double part, int64_t of) {
     return of > 0 ? std::optional(part / static_cast<double>(of)) : std::nullopt;
   };
-  if (comparison.countsAnswers)
+  if (measured.countsAnswers)
     put(Metric::Accuracy, share(static_cast<double>(rightly), answered));
   put(Metric::Top5, share(static_cast<double>(amongFive), answered));
   put(Metric::MeanIou, answered > 0 ? std::optional(meanIou(counts)) : std::nullopt);
@@ -159,7 +159,7 @@ std::map<Measure, double> OutputTally::results() const {
 }
 
 Tally::Tally(const Program &program, const MetricChoice &choice) {
-  for (const Comparison &one : choice.comparisons())
+  for (const MeasuredOutput &one : choice.measured())
     if (one.readsOutput())
       tallies.emplace_back(program, one);
 }
@@ -178,7 +178,7 @@ std::map<Measure, double> Tally::results() const {
 
 const OutputTally &Tally::of(const std::string &label) const {
   for (const OutputTally &tally : tallies)
-    if (tally.comparison.label == label)
+    if (tally.measured.label == label)
       return tally;
   throw std::logic_error("no output '" + label + "' is measured");
 }
