@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ops that move, repeat or add up elements: joins, slabs, rows of tables, views, orders, types, broadcasts.
+// Ops that move, repeat or add up elements: joins, slabs, views, orders, types, broadcasts.
 #include "ir/Rules.h"
 
 using namespace mlir;
@@ -34,37 +34,6 @@ INFER(SliceOp) {
   SmallVector<int64_t> shape(x.getShape());
   shape[axis] = length;
   types.push_back(like(x, shape));
-  return success();
-}
-
-INFER(EmbeddingOp) {
-  auto table = ranked(op.getTable()), ids = ranked(op.getIds());
-  if (table.getRank() < 1 || table.getDimSize(0) < 1 || !ids.getElementType().isInteger(64)) // C1
-    return fail(loc, "embedding of ", ids, " in ", table, ", which has no rows or whose ids are no integers");
-  SmallVector<int64_t> shape(ids.getShape());
-  llvm::append_range(shape, table.getShape().drop_front());
-  types.push_back(RankedTensorType::get(shape, table.getElementType()));
-  return success();
-}
-
-INFER(TopOp) {
-  auto x = ranked(op.getX());
-  const int64_t count = op.getCount(), row = x.getRank() ? x.getShape().back() : 0;
-  if (count < 1 || count > row) // C1
-    return fail(loc, "the best ", count, " of a row of ", x);
-  SmallVector<int64_t> shape(x.getShape());
-  shape.back() = count;
-  types.push_back(RankedTensorType::get(shape, IntegerType::get(context, 64)));
-  return success();
-}
-
-INFER(PickOp) {
-  auto x = ranked(op.getX()), ids = ranked(op.getIds());
-  if (x.getRank() < 1 || x.getRank() != ids.getRank() || !ids.getElementType().isInteger(64) ||
-      x.getNumElements() < 1 || ids.getNumElements() < 1 ||
-      x.getShape().drop_back() != ids.getShape().drop_back()) // C1
-    return fail(loc, "picks elements of rows of ", x, " by ids ", ids);
-  types.push_back(RankedTensorType::get(ids.getShape(), x.getElementType()));
   return success();
 }
 
@@ -158,26 +127,8 @@ SINGLE(ReorderOp, ReorderOp::create(b, getLoc(), getX().getType(), dy))
 SINGLE(BroadcastToOp, SumToOp::create(b, getLoc(), getX().getType(), dy, getFactorAttr()))
 SINGLE(SumToOp, BroadcastToOp::create(b, getLoc(), getX().getType(), dy, getFactorAttr()))
 
-GRADIENT(EmbeddingOp) {
-  Value dy = gradients.of(getY());
-  if (dy && gradients.wanted(getTable()))
-    gradients.add(b, getLoc(), getTable(),
-                  EmbeddingBackwardOp::create(b, getLoc(), getTable().getType(), dy, getIds()));
-  return success();
-}
-
-GRADIENT(ScatterRowsOp) {
-  Value dy = gradients.of(getY());
-  if (dy && !getLargest() && gradients.wanted(getX()))
-    gradients.add(b, getLoc(), getX(), EmbeddingOp::create(b, getLoc(), dy, getIds()));
-  return success();
-}
-
-// Positions move by steps, and integers too.
-LogicalResult TopOp::buildGradients(OpBuilder &, Gradients &) { return success(); }
+// Integers move by steps.
 LogicalResult CastOp::buildGradients(OpBuilder &, Gradients &) { return success(); }
-
-SINGLE(PickOp, PickBackwardOp::create(b, getLoc(), getX().getType(), dy, getIds()))
 
 GRADIENT(TransposeOp) {
   Value dy = gradients.of(getY());
@@ -209,80 +160,6 @@ LogicalResult PadSlabOp::verify() {
   p.axis = getAxisAttr(), p.start = getStartAttr();
   p.length = IntegerAttr::get(getStartAttr().getType(), dy[getAxis()]);
   return mirrors<SliceOp>(*this, {getDx()}, p, {getDy()});
-}
-
-LogicalResult EmbeddingBackwardOp::verify() {
-  return mirrors<EmbeddingOp>(*this, {getDtable(), getIds()}, {}, {getDy()});
-}
-
-LogicalResult ScatterRowsOp::verify() {
-  if (failed(mirrors<EmbeddingOp>(*this, {getY(), getIds()}, {}, {getX()}, /*silent=*/true))) // C1
-    return emitOpError() << "puts rows of " << getX().getType() << " by ids " << getIds().getType() << " into "
-                         << getY().getType() << ", whose rows are others";
-  return success();
-}
-
-LogicalResult PickBackwardOp::verify() { return mirrors<PickOp>(*this, {getDx(), getIds()}, {}, {getDy()}); }
-
-KERNEL(TopOp) {
-  KernelCalls calls(*this);
-  return calls.object(arguments::Top{calls.shape(in(0)), static_cast<int64_t>(getCount()), getSmallest(), getLast()},
-                      "run", {in(0), out(0)});
-}
-
-sched::IdsAttr PickOp::ids() {
-  return sched::IdsAttr::get(getContext(), getIdsMutable().getOperandNumber(), ranked(getX()).getShape().back(), {});
-}
-sched::IdsAttr EmbeddingOp::ids() {
-  return sched::IdsAttr::get(getContext(), getIdsMutable().getOperandNumber(), ranked(getTable()).getDimSize(0), {});
-}
-
-KERNEL(PickOp) {
-  KernelCalls calls(*this);
-  return calls.object(arguments::Pick{calls.shape(in(0)), calls.shape(in(1))}, "forward", {in(0), in(1), out(0)});
-}
-
-KERNEL(PickBackwardOp) {
-  KernelCalls calls(*this);
-  return calls.object(arguments::Pick{calls.shape(out(0)), calls.shape(in(1))}, "backward", {in(0), in(1), out(0)});
-}
-
-// An element is compared with those that are best so far.
-int64_t TopOp::flops() {
-  return saturatedProduct({elements(getX().getType()), static_cast<int64_t>(llvm::Log2_64_Ceil(getCount()) + 1)});
-}
-// Each place of dx looks at all ids of its row.
-int64_t PickBackwardOp::flops() { return saturatedProduct({elements(getDx().getType()), extents(getIds()).back()}); }
-
-KERNEL(EmbeddingOp) {
-  KernelCalls calls(*this);
-  return calls.object(arguments::Embedding{calls.shape(in(0)), calls.shape(in(1))}, "forward", {in(0), in(1), out(0)});
-}
-
-KERNEL(EmbeddingBackwardOp) {
-  KernelCalls calls(*this);
-  return calls.object(arguments::Embedding{calls.shape(out(0)), calls.shape(in(1))}, "backward",
-                      {in(0), in(1), out(0), scratchSlot});
-}
-
-KERNEL(ScatterRowsOp) {
-  KernelCalls calls(*this);
-  return calls.object(arguments::Embedding{calls.shape(out(0)), calls.shape(in(1))},
-                      getLargest() ? "largest" : "backward", {in(0), in(1), out(0), scratchSlot});
-}
-
-bool EmbeddingOp::isWeightOperand(unsigned operand) { return operand == 0; }
-
-// Rows that are read, not the table that they lie in.
-int64_t EmbeddingOp::flops() { return 0; }
-int64_t EmbeddingOp::bytesMoved() { return bytes(getIds().getType()) + 2 * bytes(getY().getType()); }
-// The table's gradient is cleared before sums are written.
-int64_t EmbeddingBackwardOp::bytesMoved() {
-  return bytes(getIds().getType()) + 2 * bytes(getDy().getType()) + bytes(getDtable().getType());
-}
-
-int64_t ScatterRowsOp::bytesMoved() {
-  return bytes(getIds().getType()) + 2 * bytes(getX().getType()) + bytes(getY().getType());
 }
 
 static arguments::Slab slab(Slot large, Slot small, uint64_t axis, uint64_t start) {
@@ -338,15 +215,11 @@ KERNEL(BroadcastToOp) {
 PrecisionPreference SumToOp::precisionPreference() { return PrecisionPreference::Mixed; }
 PrecisionPreference BroadcastToOp::precisionPreference() { return PrecisionPreference::Mixed; }
 PrecisionPreference CastOp::precisionPreference() { return PrecisionPreference::Mixed; }
-PrecisionPreference EmbeddingOp::precisionPreference() { return PrecisionPreference::Mixed; }
-PrecisionPreference EmbeddingBackwardOp::precisionPreference() { return PrecisionPreference::Mixed; }
 
 bool SumToOp::isResultWide(unsigned) { return true; }
 // Integers keep more digits in f32, which P3 asks for.
 bool CastOp::isResultWide(unsigned) { return !isReal(getX().getType()); }
 bool CastOp::isOperandWide(unsigned) { return !isReal(getY().getType()); }
-bool EmbeddingOp::isOperandWide(unsigned) { return true; }
-bool EmbeddingBackwardOp::isResultWide(unsigned) { return true; }
 
 /// Whether y has more channels than x, and nothing else that x has not: an image, or the weights of one.
 static bool addsChannels(RankedTensorType x, RankedTensorType y) {
