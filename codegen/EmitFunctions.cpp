@@ -150,7 +150,7 @@ private:
   llvm::DenseMap<Operation *, int> stepOf;
   llvm::DenseMap<int, SmallVector<sched::BufferOp>> endingAt;
   llvm::DenseSet<Value> shown; ///< kept activations that no op of the backward half has read yet
-  int released = 0, done = 0; ///< steps
+  int released = 0, done = 0;  ///< steps
   std::string lastNode;
 };
 

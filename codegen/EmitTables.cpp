@@ -225,7 +225,8 @@ int printKept(const Document &d, llvm::raw_ostream &out) {
   const std::vector<KeptBuffer> kept = d.keptActivations();
   if (kept.empty())
     return 0;
-  out << "// Activations that stay and could be packed, for --profile-errors.\nstatic const KeptActivation kept[] = {\n";
+  out << "// Activations that stay and could be packed, for --profile-errors.\nstatic const KeptActivation kept[] = "
+         "{\n";
   for (KeptBuffer row : kept)
     out << "    {" << stringLiteral(row.buffer.getName()) << ", " << d.nameOf(row.buffer.getBuffer()) << ", "
         << compared[static_cast<size_t>(row.compared)] << "},\n";

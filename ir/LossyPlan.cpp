@@ -21,8 +21,9 @@ void train::setLossyPlan(ModuleOp module, const LossyPlan &plan) {
   Builder b(module.getContext());
   SmallVector<NamedAttribute> tensors;
   for (const LossyTensor &tensor : plan.tensors)
-    tensors.push_back(b.getNamedAttr(tensor.storage, b.getArrayAttr({b.getI64IntegerAttr(static_cast<int>(tensor.compared)),
-                                                                      b.getF64FloatAttr(tensor.error)})));
+    tensors.push_back(b.getNamedAttr(
+        tensor.storage,
+        b.getArrayAttr({b.getI64IntegerAttr(static_cast<int>(tensor.compared)), b.getF64FloatAttr(tensor.error)})));
   module->setAttr(lossy, b.getDictionaryAttr({b.getNamedAttr("budget", b.getF64FloatAttr(plan.budget)),
                                               b.getNamedAttr("error", b.getF64FloatAttr(plan.error)),
                                               b.getNamedAttr("usual", b.getBoolAttr(plan.usual)),

@@ -70,7 +70,8 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
     if (!asked)
       return failWith(module, 2) << asked.error();
     const PlanRequest &request = *asked;
-    planner::Problem problem = problemOfStep(module, step, storages, *known, target, oneMemory, request.zfp, request.errorBudget);
+    planner::Problem problem =
+        problemOfStep(module, step, storages, *known, target, oneMemory, request.zfp, request.errorBudget);
 
     planner::Answer keep = keepOf(problem, "step");
     if (auto *refused = std::get_if<planner::Refused>(&keep))
@@ -232,8 +233,7 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
       return success();
     return failWith(getOperation(), 2) << "strategy '" << strategy << "' is expected to change the gradients by "
                                        << shortNumber(planner::totalError(problem, plan))
-                                       << " of themselves, the error budget is "
-                                       << shortNumber(*problem.errorBudget)
+                                       << " of themselves, the error budget is " << shortNumber(*problem.errorBudget)
                                        << "; raise it, or leave codecs to the strategy mixed";
   }
 

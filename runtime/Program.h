@@ -146,8 +146,8 @@ inline bool hasCrossEntropy(const Output &output) {
 #define SLUICE_SEQUENCE
 #endif
 
-/// Shows an activation that the plan keeps, right before the first op of the backward half that reads it. Does nothing but
-/// while --profile-errors measures, which may enqueue on the compute stream then.
+/// Shows an activation that the plan keeps, right before the first op of the backward half that reads it. Does nothing
+/// but while --profile-errors measures, which may enqueue on the compute stream then.
 void showActivation(Session &session, const char *name, const Tensor &activation);
 
 /// The program's functions. makeKernels creates all kernels (setThreads was called) and checks each against its slot.

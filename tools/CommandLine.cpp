@@ -112,9 +112,10 @@ void declareMemory(CLI::App &app, DriverOptions &o, Words &w) {
                  "of " + llvm::join(planner::lossyActions(), ",") +
                      ",algorithms: what plans may do that rounds otherwise than keeping everything (default: nothing)")
       ->option_text("NAMES");
-  app.add_option("--error-budget", w.errorBudget,
-                 "relative error of the gradients, as 1e-2, within which each tensor has a codec and a rate of its own; "
-                 "allows all lossy codecs unless --allow-lossy names some (default: no limit)")
+  app.add_option(
+         "--error-budget", w.errorBudget,
+         "relative error of the gradients, as 1e-2, within which each tensor has a codec and a rate of its own; "
+         "allows all lossy codecs unless --allow-lossy names some (default: no limit)")
       ->option_text("X");
   app.add_option("--workspace-limit", w.workspaceLimit,
                  "of one kernel, bytes or 64MiB; the fastest way to compute that fits is taken (default: none that "

@@ -52,9 +52,8 @@ ModelProblem PlannedModel::problem() {
   auto step = compilation.module().lookupSymbol<func::FuncOp>("step");
   if (!step)
     return fail(4, options.model + ": the module has no function @step");
-  const Result<PlanRequest> request =
-      parsePlanRequest(options.pipeline.strategy, options.pipeline.allowLossy, options.pipeline.oneMemory,
-                       options.pipeline.errorBudget);
+  const Result<PlanRequest> request = parsePlanRequest(options.pipeline.strategy, options.pipeline.allowLossy,
+                                                       options.pipeline.oneMemory, options.pipeline.errorBudget);
   if (!request)
     return fail(2, request.error());
   Storages storages(step);

@@ -300,8 +300,9 @@ static void addExplanation(Report &report, const Sweep &sweep, const SweepPoint 
               mebibytes(timeline.hostBytes) + ". Compute is busy for " + milliseconds(timeline.busy) + ".");
   if (sweep.problem.errorBudget)
     report.text("Lossy actions are expected to change the gradients by " +
-                shortNumber(totalError(sweep.problem, *point.plan)) + " of themselves, the root of the sum of squares of " +
-                "all tensors' errors; the error budget is " + shortNumber(*sweep.problem.errorBudget) + "." +
+                shortNumber(totalError(sweep.problem, *point.plan)) +
+                " of themselves, the root of the sum of squares of " + "all tensors' errors; the error budget is " +
+                shortNumber(*sweep.problem.errorBudget) + "." +
                 (sweep.problem.errorsAreDefaults ? " Errors that no profile says are what codecs usually do." : ""));
   report.add(totals(sweep.problem, *point.plan));
   report.add(memoryOverTime(sweep, point, timeline));

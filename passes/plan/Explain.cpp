@@ -61,10 +61,10 @@ std::string sluice::explain(ModuleOp module) {
       "keep needs {0}, of which {1} live through the whole step; no plan of whole tensors goes below {2}\n",
       mebibytes(plan.getKeepArena()), mebibytes(plan.getBase()), mebibytes(plan.getFloor()));
   if (lossy.budget > 0)
-    out << "expected error of the gradients: " << shortNumber(lossy.error) << " of "
-        << shortNumber(lossy.budget) << ", the root of the sum of squares; "
+    out << "expected error of the gradients: " << shortNumber(lossy.error) << " of " << shortNumber(lossy.budget)
+        << ", the root of the sum of squares; "
         << (lossy.usual ? "where --profile does not say them, errors are what codecs usually do\n"
-                                  : "errors of single tensors are those of --profile\n");
+                        : "errors of single tensors are those of --profile\n");
   out << llvm::formatv("predicted step: {0:F1} ms (keep {1:F1} ms, lower bound {2:F1} ms)\n",
                        inMilliseconds(plan.getSeconds()), inMilliseconds(plan.getKeepSeconds()),
                        inMilliseconds(plan.getLowerBound()));

@@ -55,8 +55,8 @@ const char *const sluice::secondMemoryHint =
     "; on target host the budget is of all memory, where offloading frees nothing: --host-budget=SIZE (or unlimited) "
     "gives what is offloaded a memory of its own, which --offload-to keeps in a file";
 
-Result<PlanRequest> sluice::parsePlanRequest(const std::string &strategy, const std::string &allowLossy,
-                                             bool oneMemory, double errorBudget) {
+Result<PlanRequest> sluice::parsePlanRequest(const std::string &strategy, const std::string &allowLossy, bool oneMemory,
+                                             double errorBudget) {
   Result<planner::StrategyWords> words = planner::parseStrategy(strategy);
   if (!words)
     return words.takeError();

@@ -19,7 +19,7 @@ struct PlanRequest {
                      ///< are expected to shrink; "": raw bytes
   std::string zvc = "zvc"; ///< codec after every "zvc" of the plan, with its pool: knob `codec=zvc:pool=BYTES`
   std::optional<double> errorBudget; ///< see Problem
-  std::string zfp = "zfp"; ///< codec after every "zfp" of the plan, with its rate: knob `rate`
+  std::string zfp = "zfp";           ///< codec after every "zfp" of the plan, with its rate: knob `rate`
 };
 
 /// Reads --strategy=NAME[,k=v...] and --allow-lossy=NAME[,NAME...]; the registry knows the names of

@@ -206,9 +206,8 @@ private:
       const bool measured = first != profile.errors.end() && first->first.first == buffer.name;
       problem.errorsAreDefaults |= !measured;
       for (const std::string &codec : codecs)
-        if (const std::optional<double> error =
-                measured ? measuredError(profile, buffer.name, withRate(codec, zfp))
-                         : planner::usualError(withRate(codec, zfp), tensors))
+        if (const std::optional<double> error = measured ? measuredError(profile, buffer.name, withRate(codec, zfp))
+                                                         : planner::usualError(withRate(codec, zfp), tensors))
           buffer.errors.emplace_back(codec, *error);
     }
   }

@@ -102,7 +102,7 @@ struct Buffer {
   /// By action or codec with its rate ("invert", "fp16", "mask+zfp:4"): the relative error of all parameters' gradients
   /// together, in the Euclidean norm, where this buffer alone is treated so. What is missing has no bound.
   std::vector<std::pair<std::string, double>> errors;
-  int elementBytes = 4;    ///< of the floats or halves that it holds; 0: of nothing that copies can pack
+  int elementBytes = 4; ///< of the floats or halves that it holds; 0: of nothing that copies can pack
   /// Buffers that are live through the whole step (parameters, states, batch slots) are not listed: they are
   /// Problem::base.
   int id = -1; ///< the caller's own number for it; the planner does not look at it

@@ -77,8 +77,8 @@ struct Range {
   double least, most;
 };
 constexpr Range seconds{0, 1e6}, bytes{0, 1e15}, rate{1, 1e18}, rateOrNone{0, 1e18}, flops{1, 1e24}, share{1e-6, 1},
-    lossPerByte{0, 1}, lossPerSecond{0, 1}, zeroShare{0, 1}, relativeError{0, 1e6}, extent{1, 1e18}, callCount{1, 1e9}, threadCount{0, 65536},
-    partCount{1, 1e6};
+    lossPerByte{0, 1}, lossPerSecond{0, 1}, zeroShare{0, 1}, relativeError{0, 1e6}, extent{1, 1e18}, callCount{1, 1e9},
+    threadCount{0, 65536}, partCount{1, 1e6};
 
 } // namespace
 

@@ -103,8 +103,8 @@ Result<Profile> loadProfile(const std::string &nameOrFile);
 /// file where one is named. Errors: one cannot be read, or the device's lacks rates or links.
 Result<Profile> loadDevice(const std::string &device, const std::string &measured);
 
-/// Measurements of `own` replace what `profile` estimates: ops, links, codecs and errors that it has, and the links' and
-/// the codecs' contention where it says those, too.
+/// Measurements of `own` replace what `profile` estimates: ops, links, codecs and errors that it has, and the links'
+/// and the codecs' contention where it says those, too.
 void overrideWith(Profile &profile, const Profile &own);
 
 /// Shipped profiles as (name, JSON text); generated at build time from passes/profiles.

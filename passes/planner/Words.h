@@ -31,8 +31,8 @@ const char *actionName(Action action);
 /// Nothing for an unknown name.
 std::optional<Action> findAction(std::string_view name);
 
-/// Names of actions and codecs, as in Options::executable: codecs that are lossy, all that is, those that keep every bit, and
-/// all.
+/// Names of actions and codecs, as in Options::executable: codecs that are lossy, all that is, those that keep every
+/// bit, and all.
 std::vector<std::string> lossyCodecs();
 std::vector<std::string> lossyActions();
 std::set<std::string> exactActions();

@@ -11,17 +11,17 @@ namespace sluice::planner {
 
 /// What one attempt may use, and whom it drops.
 struct Choice {
-  std::vector<int> recomputed; ///< buffers to drop; implied ones are added
-  std::vector<int> offloaded;  ///< buffers to offload whether needed or not
-  std::vector<int> compressed; ///< buffers to pack in device memory, into their first packed form that the target has
-  std::vector<int> inverted;   ///< buffers to rebuild, where their inversion's sources are there in time
+  std::vector<int> recomputed;   ///< buffers to drop; implied ones are added
+  std::vector<int> offloaded;    ///< buffers to offload whether needed or not
+  std::vector<int> compressed;   ///< buffers to pack in device memory, into their first packed form that the target has
+  std::vector<int> inverted;     ///< buffers to rebuild, where their inversion's sources are there in time
   std::optional<FormWish> rates; ///< under an error budget: lossy forms of what is kept otherwise, and of copies
-  std::string codec;           ///< of every offload: "", or "fp16" or "zvc" where copies can apply it
-  double dearer = 4;           ///< see Recomputation::closure
-  bool again = false;          ///< run producers again before every backward reader, see Recomputation::applyAgain
-  bool encode = false;         ///< use lossless encodings wherever the target has them
-  bool offloadRest = false;    ///< let GREEDY's rule make the room that is still missing
-  bool mayStay = true;         ///< offloaded ones whose copies would not hide stay where memory allows
+  std::string codec;             ///< of every offload: "", or "fp16" or "zvc" where copies can apply it
+  double dearer = 4;             ///< see Recomputation::closure
+  bool again = false;            ///< run producers again before every backward reader, see Recomputation::applyAgain
+  bool encode = false;           ///< use lossless encodings wherever the target has them
+  bool offloadRest = false;      ///< let GREEDY's rule make the room that is still missing
+  bool mayStay = true;           ///< offloaded ones whose copies would not hide stay where memory allows
 };
 
 struct Attempt {

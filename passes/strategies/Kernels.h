@@ -27,8 +27,8 @@ Problem withKernels(Problem problem, const std::vector<int> &chosen);
 /// whenever the op runs. A workspace lives while its op runs only, so that no choice takes another one's room.
 void takeFasterKernels(const Problem &problem, Bytes memory, Plan &plan);
 
-/// The strategy's plan, or, where kernels may be chosen, its plan with those of least workspace, which then takes faster
-/// ones where there is room: the faster of the two.
+/// The strategy's plan, or, where kernels may be chosen, its plan with those of least workspace, which then takes
+/// faster ones where there is room: the faster of the two.
 Answer planWithKernels(const Problem &problem, Bytes memory, const Options &options, PlanFunction strategy);
 
 } // namespace sluice::planner

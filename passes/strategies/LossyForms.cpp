@@ -22,7 +22,7 @@ static double squaredError(const Buffer &buffer, Action action, const std::strin
 }
 
 LossyForms::LossyForms(const Problem &problem, const std::vector<Accesses> &accesses,
-             const std::function<bool(const std::string &)> &can)
+                       const std::function<bool(const std::string &)> &can)
     : problem(problem), accesses(accesses), can(can), forms(problem.buffers.size()) {
   for (size_t b = 0; b < forms.size(); ++b) {
     const Buffer &buffer = problem.buffers[b];
@@ -128,7 +128,8 @@ LossyForms::Prices LossyForms::pricesFor(const std::vector<int> &buffers, double
   constexpr double cheapest = 1e-16, dearest = 1; // of bytes, whose share of a second is at most a device's bandwidth
   constexpr double least = 1e-9, most = 1e18;     // of squared errors
   const auto bytesFor = [&](double errors) {
-    return smallestThat(cheapest, dearest, [&](double bytes) { return totals(buffers, {bytes, errors}).freed >= freed; });
+    return smallestThat(cheapest, dearest,
+                        [&](double bytes) { return totals(buffers, {bytes, errors}).freed >= freed; });
   };
   const auto within = [&](Prices prices) { return totals(buffers, prices).squared <= squared; };
   if (const Prices careless{bytesFor(0), 0}; within(careless))
@@ -150,8 +151,7 @@ void LossyForms::pack(const FormWish &wish, Plan &plan) const {
   const auto bytesOf = [&](int b, const std::string &codec) { return encodingOf(problem.buffers[b], codec)->bytes; };
   for (const auto &[b, codec] : wish.pinned)
     if (!codec.empty() && plan.decisions[b].action == Action::Keep && encodingOf(problem.buffers[b], codec) &&
-        mayRound(problem, plan, b, codec) &&
-        squaredError(problem.buffers[b], Action::Compress, codec) <= left(plan, 1))
+        mayRound(problem, plan, b, codec) && squaredError(problem.buffers[b], Action::Compress, codec) <= left(plan, 1))
       take(b, codec, bytesOf(b, codec));
   const std::vector<int> buffers = wish.freed > 0 ? candidates(wish, plan) : std::vector<int>();
   const double room = left(plan, wish.errorShare);
@@ -191,7 +191,8 @@ void LossyForms::packCopies(Plan &plan) const {
       continue;
     const Buffer &buffer = problem.buffers[b];
     d.codec = zeros && packsOnCopies(buffer, "zvc") && zerosPay(problem, b, false) ? "zvc" : "";
-    const double squared = squaredError(buffer, Action::Offload, "fp16"), gain = seconds(b, d.codec) - seconds(b, "fp16");
+    const double squared = squaredError(buffer, Action::Offload, "fp16"),
+                 gain = seconds(b, d.codec) - seconds(b, "fp16");
     if (halves && packsOnCopies(buffer, "fp16") && std::isfinite(squared) && gain > 0 &&
         mayRound(problem, plan, b, "fp16"))
       gains.push_back({-gain / std::max(squared, 1e-30), b});

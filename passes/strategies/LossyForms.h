@@ -28,7 +28,7 @@ class LossyForms {
 public:
   /// `can`: whether a codec may be used at all. The problem must outlive this.
   LossyForms(const Problem &problem, const std::vector<Accesses> &accesses,
-        const std::function<bool(const std::string &)> &can);
+             const std::function<bool(const std::string &)> &can);
 
   /// Marks kept buffers as compressed. Of all ways to free as much as is wished for within the error, one with little
   /// time of the codec stream: each buffer takes the form, or none, that is worth most at a price of bytes and a price
@@ -36,8 +36,9 @@ public:
   /// one buffer's form at most). Where so much cannot be freed, as much as can be.
   void pack(const FormWish &wish, Plan &plan) const;
 
-  /// Gives copies of offloaded buffers the codec that makes them short: zvc where its measured or expected zeros do, and
-  /// fp16 where that is shorter, those first that save most seconds a squared error, within what is left of the budget.
+  /// Gives copies of offloaded buffers the codec that makes them short: zvc where its measured or expected zeros do,
+  /// and fp16 where that is shorter, those first that save most seconds a squared error, within what is left of the
+  /// budget.
   void packCopies(Plan &plan) const;
 
   /// Wishes to begin a search with: little to all, within half of the error budget or all of it, of tensors born from
@@ -74,8 +75,8 @@ private:
   std::vector<std::vector<Form>> forms; ///< by buffer
 };
 
-/// The strategy's plan; of a problem with an error budget the faster one of that and its plan of exact actions alone, so
-/// that no codec that is allowed makes a plan slower.
+/// The strategy's plan; of a problem with an error budget the faster one of that and its plan of exact actions alone,
+/// so that no codec that is allowed makes a plan slower.
 Answer lossyOrExact(const Problem &problem, Bytes memory, const Options &options, PlanFunction strategy);
 
 } // namespace sluice::planner

@@ -11,11 +11,11 @@
 // stream packs in some share of the forward half. All that is tried with what may be inverted being inverted where that
 // is cheaper than running it again, and wherever it is possible. The best is then improved by giving single tensors
 // another action, and by random small sets of them, drawn in the same way every time. The registry lets faster plans of
-// the other strategies take over, so mixed is never slower than they are. Under an error budget no codec is given: which
-// form each tensor gets in device memory and on copies follows from how many bytes are to be freed that way, within what
-// share of the budget (LossyForms.h); both are tried, and then other forms of single tensors. Where an op has alternative kernels, a plan
-// with those of least workspace, which then takes faster ones where there is room, competes with the plan for those in
-// use.
+// the other strategies take over, so mixed is never slower than they are. Under an error budget no codec is given:
+// which form each tensor gets in device memory and on copies follows from how many bytes are to be freed that way,
+// within what share of the budget (LossyForms.h); both are tried, and then other forms of single tensors. Where an op
+// has alternative kernels, a plan with those of least workspace, which then takes faster ones where there is room,
+// competes with the plan for those in use.
 //
 // Complexity O(trials * ops).
 //
@@ -305,7 +305,8 @@ void Mixed::disturb() {
   const std::vector<int> packed = bestChoice.rates ? combiner.lossy.packable() : std::vector<int>();
   while (trials > 0 && !ranked.empty()) {
     if (!packed.empty() && random(3) == 0) {
-      const std::vector<FormWish> others = combiner.lossy.withOtherForms(*bestChoice.rates, packed[random(packed.size())]);
+      const std::vector<FormWish> others =
+          combiner.lossy.withOtherForms(*bestChoice.rates, packed[random(packed.size())]);
       considerForms(others[random(others.size())]);
       continue;
     }

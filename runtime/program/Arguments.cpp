@@ -121,8 +121,9 @@ void checkTogether(const Arguments &arguments, const Program &program) {
   if (arguments.profileErrors && !arguments.profileOut)
     throw UsageError("--profile-errors needs --profile-out FILE");
   if (arguments.profileErrors && program.keptCount == 0)
-    throw UsageError("--profile-errors measures activations that the plan keeps, and this program's keeps none that could "
-                     "be packed: compile with --strategy=keep, with a smaller --batch where that does not fit");
+    throw UsageError(
+        "--profile-errors measures activations that the plan keeps, and this program's keeps none that could "
+        "be packed: compile with --strategy=keep, with a smaller --batch where that does not fit");
   if (arguments.exportTo && !WeightFile(*arguments.exportTo).isSafetensors() && !program.exportTemplate)
     throw UsageError("--export of ONNX is not available: this program was compiled without an export template; "
                      "--export=FILE.safetensors writes the weights");

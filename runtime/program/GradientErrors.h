@@ -3,8 +3,8 @@
 //
 // A step runs on a batch of the data, once as it is and once for each kept activation and each packed form that it can
 // have, with that activation packed and unpacked between its forward and its backward readers. The error is |g' - g| /
-// |g|, Euclidean, over the gradients of all trained parameters as one vector. Nothing is updated meanwhile but states of
-// optimizers and running statistics, so it comes after all that a run writes.
+// |g|, Euclidean, over the gradients of all trained parameters as one vector. Nothing is updated meanwhile but states
+// of optimizers and running statistics, so it comes after all that a run writes.
 #pragma once
 
 #include "runtime/Program.h"

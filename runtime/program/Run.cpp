@@ -238,8 +238,7 @@ static void runProgram(Arguments arguments, const Program &program, const Entry 
   const size_t scratch = (program.deviceBytes + 255) / 256 * 256;
   {
     Session session(arguments.profileErrors ? scratch + scratchOfErrors(program) : program.deviceBytes,
-                    program.hostBytes, program.events,
-                    arguments.offloadTo ? arguments.offloadTo->c_str() : nullptr,
+                    program.hostBytes, program.events, arguments.offloadTo ? arguments.offloadTo->c_str() : nullptr,
                     {program.poolBytes, program.spillBytes});
     session.state = state;
     session.enableGraphs(!arguments.noGraph);

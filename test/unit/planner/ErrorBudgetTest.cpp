@@ -17,9 +17,9 @@ namespace sluice::planner {
 
 namespace {
 
-/// `layers` ops in a row, each of which reads the last one's value again in the backward half; values of 1000 bytes that
-/// int8 packs into 266, zfp at 4 and 8 bits into 125 and 250. The tensors of even layers are ten times as sensitive.
-/// Copies take as long as ten ops, and nothing can run again.
+/// `layers` ops in a row, each of which reads the last one's value again in the backward half; values of 1000 bytes
+/// that int8 packs into 266, zfp at 4 and 8 bits into 125 and 250. The tensors of even layers are ten times as
+/// sensitive. Copies take as long as ten ops, and nothing can run again.
 Problem rowOf(int layers, double errorBudget) {
   Problem p;
   p.alignment = 1;
@@ -48,8 +48,8 @@ Problem rowOf(int layers, double errorBudget) {
     Buffer &made = p.buffers[x];
     made.activation = made.offloadable = true;
     made.compared = Comparison::None;
-    made.encodings = {{"fp16", 500, 0.01, 0.01}, {"int8", 266, 0.01, 0.01}, {"zfp:4", 125, 0.1, 0.1},
-                      {"zfp:8", 250, 0.1, 0.1}};
+    made.encodings = {
+        {"fp16", 500, 0.01, 0.01}, {"int8", 266, 0.01, 0.01}, {"zfp:4", 125, 0.1, 0.1}, {"zfp:8", 250, 0.1, 0.1}};
     const double sensitivity = i % 2 == 0 ? 10 : 1;
     made.errors = {{"fp16", 1e-5 * sensitivity},
                    {"int8", 1e-3 * sensitivity},
