@@ -40,7 +40,7 @@ LossyForms::LossyForms(const Problem &problem, const std::vector<Accesses> &acce
 std::vector<FormWish> LossyForms::wishes(const std::set<int> &births) {
   std::vector<FormWish> all = {FormWish{}};
   for (int from : births)
-    for (double errorShare : {1.0, 0.5})
+    for (double errorShare : {1.0, 0.25, 0.01})
       for (double freed : {0.15, 0.3, 0.5, 0.75, 1.0})
         all.push_back({freed, errorShare, from});
   return all;

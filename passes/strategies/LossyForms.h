@@ -41,7 +41,7 @@ public:
   /// budget.
   void packCopies(Plan &plan) const;
 
-  /// Wishes to begin a search with: little to all, within half of the error budget or all of it, of tensors born from
+  /// Wishes to begin a search with: little to all, within all of the error budget or a part of it, of tensors born from
   /// each of these ops on; and one for copies alone, which comes first.
   static std::vector<FormWish> wishes(const std::set<int> &births);
   /// The same wish with somewhat more and less to be freed, or of the error budget.
