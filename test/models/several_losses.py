@@ -23,16 +23,16 @@ def models(torch):
     class Heads(torch.nn.Module):
         def __init__(self):
             super().__init__()
-            self.conv = torch.nn.Conv2d(2, 8, 3, padding=1)
+            self.trunk = torch.nn.Sequential(torch.nn.Conv2d(2, 8, 3, padding=1), torch.nn.Tanh(), torch.nn.Conv2d(8, 8, 3, padding=1), torch.nn.Tanh(), torch.nn.Conv2d(8, 8, 3, padding=1))
             self.logits, self.aux, self.boxes = torch.nn.Linear(8, 4), torch.nn.Linear(8, 4), torch.nn.Linear(8, 3)
 
         def forward(self, x):
-            features = self.conv(x).relu().mean((2, 3))
+            features = self.trunk(x).relu().mean((2, 3))
             return self.logits(features), self.aux(features), self.boxes(features), features.tanh()
 
     class Scores(torch.nn.Sequential):
         def __init__(self, *last):
-            super().__init__(torch.nn.Linear(5, 16), torch.nn.Tanh(), torch.nn.Linear(16, 6), *last)
+            super().__init__(torch.nn.Linear(5, 32), torch.nn.Tanh(), torch.nn.Linear(32, 32), torch.nn.Tanh(), torch.nn.Linear(32, 6), *last)
 
     return {"heads": Heads(), "times": Scores(torch.nn.LogSoftmax(2)), "lengths": Scores()}
 
@@ -42,7 +42,7 @@ def arrays(torch):
     classes[torch.rand(SAMPLES) < 0.3] = IGNORED
     labels = torch.tensor([[1, 2, 2, 0], [3, 0, 0, 0], [5, 4, 3, 2], [1, 1, 0, 0], [0, 0, 0, 0], [4, 4, 4, 0], [2, 3, 0, 0], [5, 1, 5, 1], [3, 2, 1, 0], [1, 0, 0, 0]])
     counts = (labels != 0).sum(1)
-    return {"heads": {"input": torch.randn(SAMPLES, 2, 6, 5), "class": classes, "target_boxes": torch.randn(SAMPLES, 3)},
+    return {"heads": {"input": torch.randn(SAMPLES, 2, 12, 10), "class": classes, "target_boxes": torch.randn(SAMPLES, 3)},
             "times": {"input": torch.randn(SAMPLES, 9, 5), "target": labels},
             "lengths": {"input": torch.randn(SAMPLES, 9, 5), "target": (labels + 5) % 6, "steps": torch.tensor([9, 7, 2, 5, 1, 9, 4, 8, 6, 3]), "labels": counts}}
 

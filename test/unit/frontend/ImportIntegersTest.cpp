@@ -152,7 +152,7 @@ TEST(ImportIntegers, ShiftedIdsAreCheckedWhereDataBringThem) {
       two = Constant<value_int = 2>()
       nine = Constant<value_int = 9>()
       steps = Constant<value_ints = [0, 1, 2, 0, 0]>()
-      )" + nodes + " y = Gather(w, row) })"));
+      )" + nodes + "\n      y = Gather(w, row) }"));
     EXPECT_TRUE(model.module) << model.error;
     const train::IdLimit limit = model.module ? limitOf(model) : train::IdLimit();
     return std::pair(limit.lower, limit.upper);
