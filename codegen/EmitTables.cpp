@@ -150,90 +150,6 @@ int printInputs(const Document &d, llvm::raw_ostream &out) {
   return count;
 }
 
-int printPlan(const Document &d, llvm::raw_ostream &out) {
-  llvm::StringMap<StringRef> actions;
-  for (train::DecisionAttr decision : d.plan.getDecisions())
-    actions[decision.getStorage().getValue()] = train::stringifyActionKind(decision.getAction());
-  int count = 0;
-  out << "// What is in memory in which steps, for --plan.\nstatic const PlanRow plan[] = {\n";
-  for (auto buffer : d.step.getBody().getOps<sched::BufferOp>()) {
-    if (!buffer.getFirst())
-      continue;
-    auto action = actions.find(buffer.getName());
-    StringRef word = action != actions.end() ? action->second : buffer.onDevice() ? "" : "offload";
-    out << "    {" << stringLiteral(buffer.getName()) << ", " << stringLiteral(train::nodeName(buffer.getLoc())) << ", "
-        << stringLiteral(word.str()) << ", " << buffer.getBytes() << ", " << *buffer.getFirst() << ", "
-        << *buffer.getLast() << (buffer.onDevice() ? "" : ", true") << "},\n";
-    ++count;
-  }
-  out << "    {\"\", \"\", \"\", 0, 0, 0}, // end\n};\n\n";
-  return count;
-}
-
-/// As which role the ops of an action are counted; nothing runs for a form that a layer leaves anyway.
-const char *roleText(train::ActionKind action, const CodecFacts *codec) {
-  switch (action) {
-  case train::ActionKind::Offload:
-    return "OpRole::Offload";
-  case train::ActionKind::Compress:
-  case train::ActionKind::Encode:
-    return codec && codec->made ? "OpRole::Encode" : "OpRole::Compute";
-  case train::ActionKind::Invert:
-    return "OpRole::Rebuild";
-  case train::ActionKind::Recompute:
-    return "OpRole::Rerun";
-  case train::ActionKind::Keep:
-    break;
-  }
-  return "OpRole::Compute";
-}
-
-/// Decisions of the plan, added up by action and codec. Returns the number of rows.
-int printActions(const Document &d, llvm::raw_ostream &out) {
-  struct Sum {
-    int tensors = 0;
-    int64_t bytes = 0;
-    double seconds = 0;
-    const char *role = nullptr;
-    Codec codec = {};
-  };
-  std::map<std::string, Sum> sums;
-  for (train::DecisionAttr decision : d.plan.getDecisions()) {
-    if (decision.getAction() == train::ActionKind::Keep)
-      continue;
-    StringRef action = train::stringifyActionKind(decision.getAction()),
-              codec = decision.getCodec().getValue().split(':').first;
-    Sum &sum = sums[(action + (codec.empty() ? "" : " ") + codec).str()];
-    sum.role = roleText(decision.getAction(), findCodec(codec.str()));
-    sum.codec = parseCodec(codec.str()).value_or(Codec{});
-    ++sum.tensors;
-    sum.bytes += decision.getBytes();
-    sum.seconds += decision.getSeconds().getValueAsDouble();
-  }
-  out << "// What the plan's actions were predicted to cost a step, for the report.\nstatic const ActionRow actions[] "
-         "= {\n";
-  for (const auto &[action, sum] : sums)
-    out << "    {" << stringLiteral(action) << ", " << sum.role << ", " << codecText(sum.codec) << ", " << sum.tensors
-        << ", " << sum.bytes << ", " << llvm::formatv("{0:E}", sum.seconds) << "},\n";
-  out << "    {\"\", OpRole::Compute, {}, 0, 0, 0}, // end\n};\n\n";
-  return sums.size();
-}
-
-/// What --profile-errors can measure. Returns the number of rows.
-int printKept(const Document &d, llvm::raw_ostream &out) {
-  static const char *const compared[] = {"Comparison::None", "Comparison::AboveZero", "Comparison::Otherwise"};
-  const std::vector<KeptBuffer> kept = d.keptActivations();
-  if (kept.empty())
-    return 0;
-  out << "// Activations that stay and could be packed, for --profile-errors.\nstatic const KeptActivation kept[] = "
-         "{\n";
-  for (KeptBuffer row : kept)
-    out << "    {" << stringLiteral(row.buffer.getName()) << ", " << d.nameOf(row.buffer.getBuffer()) << ", "
-        << compared[static_cast<size_t>(row.compared)] << "},\n";
-  out << "};\n\n";
-  return kept.size();
-}
-
 int64_t variableCount(const Document &d) {
   int64_t count = 0;
   for (auto variable : d.module.getOps<train::VariableOp>())
@@ -315,6 +231,10 @@ void printProgram(const Document &d, llvm::raw_ostream &out, int inputs, int row
   auto rule = train::symbolizeUpdateRule(moduleWord(d, "train.optimizer", "sgd"));
   // In the order of the fields, which C++ asks for.
   auto line = [&](const Twine &field, const Twine &value) { out << "    ." << field << " = " << value << ",\n"; };
+  auto table = [&](const char *rows, const char *count, int number) {
+    if (number)
+      line(rows, rows), line(count, Twine(number));
+  };
   out << "const Program program = {\n";
   line("model", stringLiteral(d.options.model));
   line("commandLine", stringLiteral(d.options.commandLine));
@@ -331,29 +251,20 @@ void printProgram(const Document &d, llvm::raw_ostream &out, int inputs, int row
   if (d.options.workspaceLimit)
     line("workspaceLimit", Twine(d.options.workspaceLimit));
   line("precision", Twine("Precision::") + moduleWord(d, "train.precision", "fp32").upper());
-  if (engines) {
-    line("engines", "engines");
-    line("engineCount", Twine(engines));
-  }
+  table("engines", "engineCount", static_cast<int>(engines));
   line("events", Twine(d.events.size()));
   line("predictedSecondsPerStep", seconds(d.plan.getSeconds()));
   line("predictedSecondsOfLongest", seconds(d.plan.getLongest()));
   line("variables", "variables");
   line("variableCount", Twine(variableCount(d)));
-  if (tied) {
-    line("tied", "tied");
-    line("tiedCount", Twine(tied));
-  }
+  table("tied", "tiedCount", tied);
   line("inputs", "inputs");
   line("inputCount", Twine(inputs));
   line("plan", "plan");
   line("planRows", Twine(rows));
   line("actions", "actions");
   line("actionRows", Twine(actions));
-  if (kept) {
-    line("kept", "kept");
-    line("keptCount", Twine(kept));
-  }
+  table("kept", "keptCount", kept);
   printResults(d, outputs, line);
   for (auto [field, attribute] : {std::pair{"accumulates", "train.accumulate"}, {"averages", "train.average"}})
     if (d.module->hasAttr(attribute))

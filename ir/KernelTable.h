@@ -251,12 +251,13 @@ struct UpdateStatistics {
 #undef KERNEL_ARGUMENTS
 
 template <typename... A> struct KernelList {};
-using KernelTable = KernelList<arguments::Attention, arguments::AveragePool, arguments::BatchNormInversion,
-                               arguments::BatchNormStatistics, arguments::BroadcastTo, arguments::CancellationCheck,
-                               arguments::Conv, arguments::ConvNorm, arguments::CtcLoss, arguments::Embedding, arguments::GradientNorm,
-                               arguments::Lamb, arguments::LayerNorm, arguments::Loss, arguments::Lrn, arguments::Mask,
-                               arguments::Matmul, arguments::MaxPool, arguments::Packing, arguments::Pick,
-                               arguments::Recurrence, arguments::Reorder, arguments::Resize, arguments::Slab,
-                               arguments::Softmax, arguments::SumTo, arguments::Top, arguments::UpdateStatistics>;
+using KernelTable =
+    KernelList<arguments::Attention, arguments::AveragePool, arguments::BatchNormInversion,
+               arguments::BatchNormStatistics, arguments::BroadcastTo, arguments::CancellationCheck, arguments::Conv,
+               arguments::ConvNorm, arguments::CtcLoss, arguments::Embedding, arguments::GradientNorm, arguments::Lamb,
+               arguments::LayerNorm, arguments::Loss, arguments::Lrn, arguments::Mask, arguments::Matmul,
+               arguments::MaxPool, arguments::Packing, arguments::Pick, arguments::Recurrence, arguments::Reorder,
+               arguments::Resize, arguments::Slab, arguments::Softmax, arguments::SumTo, arguments::Top,
+               arguments::UpdateStatistics>;
 
 } // namespace sluice

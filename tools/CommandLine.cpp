@@ -26,9 +26,8 @@ namespace {
 struct Words {
   std::string emit = "binary", optimizer = "sgd", init = "keep", dropout = "keep";
   std::string target = factsOf(Target::Host).name, precision = "fp32", classWeights, launches, epilogues, hostBudget,
-              workspaceLimit, allowLossy, errorBudget;
+              workspaceLimit, allowLossy, errorBudget, batch, threads;
   std::vector<std::string> losses, dims, batchDims, inputs, limits, batchNorm, freeze, train;
-  std::string batch, threads;
 };
 
 /// Options declared after it are of this group of --help.

@@ -256,9 +256,8 @@ static ReportJson totals(const Problem &problem, const Plan &plan) {
 static ReportJson tensors(const Problem &problem, const Plan &plan) {
   const std::vector<Accesses> accesses = accessesOf(problem);
   auto opName = [&](int op) { return op < 0 ? std::string() : problem.ops[op].name; };
-  ReportTable table("Tensors",
-                    {"tensor", "written by", "bytes", "first op", "last op", "action", "reason", "away during ops",
-                     "error of gradients"});
+  ReportTable table("Tensors", {"tensor", "written by", "bytes", "first op", "last op", "action", "reason",
+                                "away during ops", "error of gradients"});
   table.bytes({2});
   for (size_t b = 0; b < problem.buffers.size(); ++b) {
     const Decision &d = plan.decisions[b];

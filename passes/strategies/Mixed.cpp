@@ -17,9 +17,7 @@
 // has alternative kernels, a plan with those of least workspace, which then takes faster ones where there is room,
 // competes with the plan for those in use.
 //
-// Complexity O(trials * ops).
-//
-// Limits count trials, so planning is deterministic.
+// Complexity O(trials * ops). Limits count trials, so planning is deterministic.
 //
 // Knobs: trials=0 (0: by the number of ops), recompute=1, offload=1, encode=1 (0 forbids the action), zvc=0 (1 leaves
 // zeros out of copies of sparse tensors: on the host's target less host memory in use, no less reserved, never faster;

@@ -158,9 +158,10 @@ void Dataset::checkValues(int input, int64_t sample, const char *values, int64_t
     if (value == in.ignoreIndex || (value >= in.lowerBound && value < in.upperBound))
       continue;
     const std::string place = width > 0 ? text(" at column ", i % width, ", row ", i / width) : "";
-    const std::string range = in.lowerBound == INT64_MIN   ? text("be at most ", in.upperBound - 1)
-                              : in.upperBound == INT64_MAX ? text("be at least ", in.lowerBound)
-                                                           : text("lie between ", in.lowerBound, " and ", in.upperBound - 1);
+    const std::string range = in.lowerBound == INT64_MIN ? text("be at most ", in.upperBound - 1)
+                              : in.upperBound == INT64_MAX
+                                  ? text("be at least ", in.lowerBound)
+                                  : text("lie between ", in.lowerBound, " and ", in.upperBound - 1);
     throw DataError(text(source->name(input, sample), " holds ", value, place, ", '", in.name, "' must ", range,
                          value == 255 && width > 0 ? ", or be 255 in a program compiled with --ignore-index=255" : ""));
   }

@@ -199,6 +199,15 @@ static Preparation preparationFor(const Arguments &arguments, const TrainingFile
   return preparation;
 }
 
+/// What a session has before any weights are loaded.
+static void begin(Session &session, const Program &program, const Arguments &arguments, const StepState &state) {
+  session.state = state;
+  session.enableGraphs(!arguments.noGraph);
+  watch(session, arguments.name, program);
+  session.groups = parameterGroups(arguments.groups, program);
+  initializeVariables(session, program, state.seed);
+}
+
 static void runProgram(Arguments arguments, const Program &program, const Entry &entry) {
   if (arguments.help)
     return (void)std::fputs(helpText(arguments.name, program).c_str(), stdout);
@@ -240,11 +249,7 @@ static void runProgram(Arguments arguments, const Program &program, const Entry 
     Session session(arguments.profileErrors ? scratch + scratchOfErrors(program) : program.deviceBytes,
                     program.hostBytes, program.events, arguments.offloadTo ? arguments.offloadTo->c_str() : nullptr,
                     {program.poolBytes, program.spillBytes});
-    session.state = state;
-    session.enableGraphs(!arguments.noGraph);
-    watch(session, arguments.name, program);
-    session.groups = parameterGroups(arguments.groups, program);
-    initializeVariables(session, program, run.seed);
+    begin(session, program, arguments, state);
     if (initial)
       initial->load(session);
     startAverages(session, program);

@@ -343,6 +343,7 @@ SLUICE_SEQUENCE static void backward(Session &s) {
   k->classifier_1_Relu_grad.run(s.compute, {classifier_2_grad, classifier_0_y}, {classifier_2_grad}, {}, none);
   s.release(classifier_0_y);
   // /classifier/classifier.0/Gemm
+  showActivation(s, "flatten_y", flatten_y);
   k->classifier_0_grad_2.run(s.compute, classifier_2_grad, as(flatten_y, {8, 256}), none, classifier_0_weight_grad,
       classifier_0_weight_grad_scratch);
   s.release(flatten_y);
@@ -366,10 +367,12 @@ SLUICE_SEQUENCE static void backward(Session &s) {
   s.release(features_7_MaxPool_indices);
   s.release(features_7_MaxPool_grad);
   // /features/features.6/Relu
+  showActivation(s, "features_5_y", features_5_y);
   k->features_6_Relu_grad.run(s.compute, {features_7_MaxPool_grad_2, features_5_y}, {features_7_MaxPool_grad_2}, {},
       none);
   s.release(features_5_y);
   // /features/features.5/Conv
+  showActivation(s, "features_3_y", features_3_y);
   k->features_5_dw.backwardWeight(s.compute, features_7_MaxPool_grad_2, features_3_y, features_5_weight_grad,
       features_5_bias_grad, features_5_weight_grad_scratch);
   k->features_5_dx_2.backwardData(s.compute, features_7_MaxPool_grad_2, features_5_weight, features_5_dx,
@@ -387,6 +390,7 @@ SLUICE_SEQUENCE static void backward(Session &s) {
   k->features_4_Relu_grad.run(s.compute, {features_5_dx, features_3_y}, {features_5_dx}, {}, none);
   s.release(features_3_y);
   // /features/features.3/Conv
+  showActivation(s, "features_2_MaxPool_y", features_2_MaxPool_y);
   k->features_3_dw.backwardWeight(s.compute, features_5_dx, features_2_MaxPool_y, features_3_weight_grad,
       features_3_bias_grad, features_3_weight_grad_scratch);
   s.release(features_2_MaxPool_y);
@@ -568,6 +572,14 @@ static const ActionRow actions[] = {
     {"", OpRole::Compute, {}, 0, 0, 0}, // end
 };
 
+// Activations that stay and could be packed, for --profile-errors.
+static const KeptActivation kept[] = {
+    {"features_2_MaxPool_y", features_2_MaxPool_y, Comparison::None},
+    {"features_3_y", features_3_y, Comparison::AboveZero},
+    {"features_5_y", features_5_y, Comparison::AboveZero},
+    {"flatten_y", flatten_y, Comparison::None},
+};
+
 // What evaluate leaves, and what it is compared with.
 static const Output outputs[] = {
     {"output", classifier_2_y_2, 1, "softmax-cross-entropy", 1, none, false},
@@ -597,6 +609,8 @@ const Program program = {
     .planRows = 46,
     .actions = actions,
     .actionRows = 1,
+    .kept = kept,
+    .keptCount = 4,
     .loss = loss_value,
     .correct = correct_count,
     .outputs = outputs,

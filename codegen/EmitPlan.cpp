@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the emitted program tells the runtime about its plan: what is in memory when, what actions cost, and which
+// activations codecs could be tried on.
+#include "codegen/Document.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <map>
+
+using namespace mlir;
+using namespace sluice;
+using namespace sluice::codegen;
+
+int codegen::printPlan(const Document &d, llvm::raw_ostream &out) {
+  llvm::StringMap<StringRef> actions;
+  for (train::DecisionAttr decision : d.plan.getDecisions())
+    actions[decision.getStorage().getValue()] = train::stringifyActionKind(decision.getAction());
+  int count = 0;
+  out << "// What is in memory in which steps, for --plan.\nstatic const PlanRow plan[] = {\n";
+  for (auto buffer : d.step.getBody().getOps<sched::BufferOp>()) {
+    if (!buffer.getFirst())
+      continue;
+    auto action = actions.find(buffer.getName());
+    StringRef word = action != actions.end() ? action->second : buffer.onDevice() ? "" : "offload";
+    out << "    {" << stringLiteral(buffer.getName()) << ", " << stringLiteral(train::nodeName(buffer.getLoc())) << ", "
+        << stringLiteral(word.str()) << ", " << buffer.getBytes() << ", " << *buffer.getFirst() << ", "
+        << *buffer.getLast() << (buffer.onDevice() ? "" : ", true") << "},\n";
+    ++count;
+  }
+  out << "    {\"\", \"\", \"\", 0, 0, 0}, // end\n};\n\n";
+  return count;
+}
+
+/// As which role the ops of an action are counted; nothing runs for a form that a layer leaves anyway.
+static const char *roleText(train::ActionKind action, const CodecFacts *codec) {
+  switch (action) {
+  case train::ActionKind::Offload:
+    return "OpRole::Offload";
+  case train::ActionKind::Compress:
+  case train::ActionKind::Encode:
+    return codec && codec->made ? "OpRole::Encode" : "OpRole::Compute";
+  case train::ActionKind::Invert:
+    return "OpRole::Rebuild";
+  case train::ActionKind::Recompute:
+    return "OpRole::Rerun";
+  case train::ActionKind::Keep:
+    break;
+  }
+  return "OpRole::Compute";
+}
+
+int codegen::printActions(const Document &d, llvm::raw_ostream &out) {
+  struct Sum {
+    int tensors = 0;
+    int64_t bytes = 0;
+    double seconds = 0;
+    const char *role = nullptr;
+    Codec codec = {};
+  };
+  std::map<std::string, Sum> sums;
+  for (train::DecisionAttr decision : d.plan.getDecisions()) {
+    if (decision.getAction() == train::ActionKind::Keep)
+      continue;
+    StringRef action = train::stringifyActionKind(decision.getAction()),
+              codec = decision.getCodec().getValue().split(':').first;
+    Sum &sum = sums[(action + (codec.empty() ? "" : " ") + codec).str()];
+    sum.role = roleText(decision.getAction(), findCodec(codec.str()));
+    sum.codec = parseCodec(codec.str()).value_or(Codec{});
+    ++sum.tensors;
+    sum.bytes += decision.getBytes();
+    sum.seconds += decision.getSeconds().getValueAsDouble();
+  }
+  out << "// What the plan's actions were predicted to cost a step, for the report.\nstatic const ActionRow actions[] "
+         "= {\n";
+  for (const auto &[action, sum] : sums)
+    out << "    {" << stringLiteral(action) << ", " << sum.role << ", " << codecText(sum.codec) << ", " << sum.tensors
+        << ", " << sum.bytes << ", " << llvm::formatv("{0:E}", sum.seconds) << "},\n";
+  out << "    {\"\", OpRole::Compute, {}, 0, 0, 0}, // end\n};\n\n";
+  return sums.size();
+}
+
+int codegen::printKept(const Document &d, llvm::raw_ostream &out) {
+  static const char *const compared[] = {"Comparison::None", "Comparison::AboveZero", "Comparison::Otherwise"};
+  const std::vector<KeptBuffer> kept = d.keptActivations();
+  if (kept.empty())
+    return 0;
+  out << "// Activations that stay and could be packed, for --profile-errors.\nstatic const KeptActivation kept[] = "
+         "{\n";
+  for (KeptBuffer row : kept)
+    out << "    {" << stringLiteral(row.buffer.getName()) << ", " << d.nameOf(row.buffer.getBuffer()) << ", "
+        << compared[static_cast<size_t>(row.compared)] << "},\n";
+  out << "};\n\n";
+  return kept.size();
+}
