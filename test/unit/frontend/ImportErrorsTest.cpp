@@ -333,7 +333,7 @@ TEST(ImportErrors, Losses) {
 
 TEST(TrainingSpec, RefusesUnknownWords) {
   EXPECT_EQ(parseLoss("hinge").error(),
-            "--loss=hinge is unknown; use softmax-cross-entropy|token-cross-entropy|mse|bce-with-logits|none");
+            "--loss=hinge is unknown; use softmax-cross-entropy|token-cross-entropy|mse|bce-with-logits|ctc|none");
   EXPECT_EQ(checkPrecision("tf32", Target::Host).error(),
             "--precision=tf32 is not available yet with --target=host; use fp32");
   EXPECT_EQ(checkPrecision("bf16", Target::Host).error(),

@@ -15,11 +15,12 @@ namespace {
 
 constexpr int64_t ignored = 255;
 const Input classes[] = {{"x", {}, host(0, {2, 1, 8, 8}), 0},
-                         {"target", {}, host(0, {2, 8, 8}, Layout::RowMajor, DataType::I64), 64, ignored}};
-const Input marks[] = {{"x", {}, host(0, {2, 1, 8, 8}), 0}, {"target", {}, host(0, {2, 1, 8, 8}), 0}};
+                         {"target", {}, host(0, {2, 8, 8}, Layout::RowMajor, DataType::I64), 64, ignored, false, true}};
+const Input marks[] = {{"x", {}, host(0, {2, 1, 8, 8}), 0},
+                       {"target", {}, host(0, {2, 1, 8, 8}), 0, Loss::none, false, true}};
 // A model whose answer is a quarter of the image's height and width.
 const Input coarse[] = {{"x", {}, host(0, {2, 1, 8, 8}), 0},
-                        {"target", {}, host(0, {2, 2, 2}, Layout::RowMajor, DataType::I64), 64, ignored}};
+                        {"target", {}, host(0, {2, 2, 2}, Layout::RowMajor, DataType::I64), 64, ignored, false, true}};
 
 struct Pictures : Folder {
   Pictures() {
