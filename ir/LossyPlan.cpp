@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The attribute is a dictionary of plain values: {budget, error, usual, tensors = {NAME = [comparison, error]}}.
+// The attribute is a dictionary of plain values: {allowed, error, usual, tensors = {NAME = [comparison, error]}}.
 #include "ir/LossyPlan.h"
 
 #include "mlir/IR/Builders.h"
@@ -24,7 +24,7 @@ void train::setLossyPlan(ModuleOp module, const LossyPlan &plan) {
     tensors.push_back(b.getNamedAttr(
         tensor.storage,
         b.getArrayAttr({b.getI64IntegerAttr(static_cast<int>(tensor.compared)), b.getF64FloatAttr(tensor.error)})));
-  module->setAttr(lossy, b.getDictionaryAttr({b.getNamedAttr("budget", b.getF64FloatAttr(plan.budget)),
+  module->setAttr(lossy, b.getDictionaryAttr({b.getNamedAttr("allowed", b.getF64FloatAttr(plan.budget)),
                                               b.getNamedAttr("error", b.getF64FloatAttr(plan.error)),
                                               b.getNamedAttr("usual", b.getBoolAttr(plan.usual)),
                                               b.getNamedAttr("tensors", b.getDictionaryAttr(tensors))}));
@@ -40,7 +40,7 @@ LossyPlan train::lossyPlanOf(ModuleOp module) {
   auto all = module->getAttrOfType<DictionaryAttr>(lossy);
   if (!all)
     return plan;
-  plan.budget = numberOf(all.get("budget"));
+  plan.budget = numberOf(all.get("allowed"));
   plan.error = numberOf(all.get("error"));
   auto usual = all.getAs<BoolAttr>("usual");
   plan.usual = usual && usual.getValue();
