@@ -23,7 +23,7 @@ std::optional<double> usualError(const std::string &codec, size_t tensors) {
     all = 1e-2;
     break;
   case Codec::Zfp: // two more bits a value halve the error twice
-    all = 1.0 * std::pow(2.0, 2 - parsed->rate);
+    all = std::pow(2.0, 2 - parsed->rate);
     break;
   default:
     return std::nullopt;

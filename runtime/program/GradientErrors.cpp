@@ -145,7 +145,6 @@ std::vector<TensorError> measureErrors(Session &session, const Program &program,
               program.keptCount, static_cast<long long>(batches), batches == 1 ? "batch" : "batches");
   std::fflush(stdout);
   Batches data(session, program, dataset);
-  size_t measured = trials.size();
   try {
     Measurement measurement(session, program, entry, scratch);
     Position position = dataset.normalize({});
@@ -154,8 +153,8 @@ std::vector<TensorError> measureErrors(Session &session, const Program &program,
       data.advance();
       position = dataset.normalize({position.epoch, position.sample + program.batch});
       measurement.remember();
-      for (size_t i = 0; i < measured; ++i)
-        trials[i].squares += measurement.squaredError(trials[i]);
+      for (Trial &trial : trials)
+        trial.squares += measurement.squaredError(trial);
     }
   } catch (const ValueNotStorable &error) {
     std::printf("errors:        not measured: %s\n", printable(error.what()).c_str());

@@ -24,7 +24,7 @@ struct TensorError {
 size_t scratchOfErrors(const Program &program);
 
 /// Root of the mean square over the first `batches` batches. `scratch`: where the arena has scratchOfErrors() bytes. A
-/// value that a codec refuses ends the measuring; what was measured until then is returned, and why it ended printed.
+/// value that a codec refuses ends the measuring: why is printed, and nothing is returned.
 std::vector<TensorError> measureErrors(Session &session, const Program &program, const Entry &entry, Dataset &dataset,
                                        int64_t batches, size_t scratch);
 

@@ -33,6 +33,23 @@ inline DataOptions from(const std::string &where) {
   return options;
 }
 
+inline DataOptions augmented(DataOptions options, const std::string &words) {
+  options.images.augment = words;
+  options.images.random = true;
+  return options;
+}
+
+/// The first batch of an epoch: the values of both inputs.
+template <typename Value>
+std::pair<std::vector<float>, std::vector<Value>> firstBatch(const DataOptions &options, const Program &program,
+                                                             int64_t epoch = 0) {
+  Dataset data(options, program);
+  std::vector<float> x(static_cast<size_t>(program.inputs[0].staging.shape.elements()));
+  std::vector<Value> y(static_cast<size_t>(program.inputs[1].staging.shape.elements()));
+  data.gather({epoch, 0}, {x.data(), y.data()});
+  return {x, y};
+}
+
 /// The epoch's batches, one after the other, as floats and ids.
 inline std::pair<std::vector<float>, std::vector<int64_t>> readAll(const DataOptions &options, const Program &program) {
   Dataset data(options, program);

@@ -38,20 +38,7 @@ struct Pictures : Folder {
 };
 
 DataOptions augmented(const Pictures &folder, const std::string &words) {
-  DataOptions options = from(folder.where());
-  options.images.augment = words;
-  options.images.random = true;
-  return options;
-}
-
-template <typename Value>
-std::pair<std::vector<float>, std::vector<Value>> batch(const DataOptions &options, const Program &program,
-                                                        int64_t epoch = 0) {
-  Dataset data(options, program);
-  std::vector<float> x(static_cast<size_t>(program.inputs[0].staging.shape.elements()));
-  std::vector<Value> y(static_cast<size_t>(program.inputs[1].staging.shape.elements()));
-  data.gather({epoch, 0}, {x.data(), y.data()});
-  return {x, y};
+  return augmented(from(folder.where()), words);
 }
 
 } // namespace
@@ -65,7 +52,7 @@ TEST(Masks, MoveAsTheirImages) {
   std::set<std::vector<int64_t>> seen;
   for (const char *words : {"", "flip", "random-crop,padding=2", "flip;random-crop,padding=1", "center-crop"})
     for (int64_t epoch = 0; epoch < 8; ++epoch) {
-      const auto [x, y] = batch<int64_t>(augmented(folder, words), program, epoch);
+      const auto [x, y] = firstBatch<int64_t>(augmented(folder, words), program, epoch);
       seen.insert(y);
       for (size_t i = 0; i < y.size(); ++i)
         EXPECT_EQ(x[i], y[i] == ignored ? 0.0f : static_cast<float>(y[i]) / 255.0f) << words << " " << epoch;
@@ -89,7 +76,7 @@ TEST(Masks, FollowWhatIsSmoothInImages) {
   const Program program = programWith(list);
   for (const char *words : {"random-resized-crop,least=0.5", "rotate,degrees=60", "resize,size=36;random-crop;flip"})
     for (int64_t epoch = 0; epoch < 6; ++epoch) {
-      const auto [x, y] = batch<int64_t>(augmented(folder, words), program, epoch);
+      const auto [x, y] = firstBatch<int64_t>(augmented(folder, words), program, epoch);
       int differ = 0;
       for (size_t i = 0; i < y.size(); ++i) {
         ASSERT_TRUE(y[i] == 5 || y[i] == 60 || y[i] == ignored) << y[i];
@@ -105,10 +92,10 @@ TEST(Masks, ColoursAndMeansAreOfImages) {
   folder.add("a", 8, 8);
   folder.add("b", 8, 8);
   const Program program = programWith(classes);
-  const auto plain = batch<int64_t>(from(folder.where()), program);
+  const auto plain = firstBatch<int64_t>(from(folder.where()), program);
   DataOptions options = augmented(folder, "colour,brightness=0.9");
   options.images.mean = {0.5}, options.images.std = {0.25};
-  const auto coloured = batch<int64_t>(options, program);
+  const auto coloured = firstBatch<int64_t>(options, program);
   EXPECT_EQ(coloured.second, plain.second);
   EXPECT_NE(coloured.first, plain.first);
 }
@@ -118,9 +105,9 @@ TEST(Masks, HaveTheSizeOfTheTarget) {
   Pictures folder;
   folder.add("a", 8, 8);
   folder.add("b", 8, 8);
-  EXPECT_EQ(batch<int64_t>(from(folder.where()), programWith(coarse)).second,
+  EXPECT_EQ(firstBatch<int64_t>(from(folder.where()), programWith(coarse)).second,
             (std::vector<int64_t>{18, 22, 50, 54, 18, 22, 50, 54}));
-  EXPECT_EQ(batch<int64_t>(augmented(folder, "flip,p=1"), programWith(coarse)).second,
+  EXPECT_EQ(firstBatch<int64_t>(augmented(folder, "flip,p=1"), programWith(coarse)).second,
             (std::vector<int64_t>{21, 17, 53, 49, 21, 17, 53, 49}));
 }
 
@@ -129,7 +116,7 @@ TEST(Masks, AreNumbersOfEveryDepth) {
   folder.add("a", 8, 8);
   folder.add("b", 8, 8);
   const Program program = programWith(classes);
-  const auto read = [&] { return batch<int64_t>(from(folder.where()), program).second; };
+  const auto read = [&] { return firstBatch<int64_t>(from(folder.where()), program).second; };
   for (const auto &[bits, kind] : {std::pair{1, 0}, {1, 3}, {2, 0}, {4, 0}, {4, 3}, {8, 0}, {8, 3}, {16, 0}}) {
     std::vector<uint16_t> values(64);
     for (size_t i = 0; i < values.size(); ++i)
@@ -180,14 +167,14 @@ TEST(Masks, TakeTheNumbersThatAreSaid) {
     folder.write(name, pngFile(8, 8, 8, 0, values));
   const Program floats = programWith(marks), program = programWith(classes);
   const auto with = [&](const std::string &said) { return from(folder.where() + ",values=" + said); };
-  expectError<DataError>([&] { batch<float>(from(folder.where()), floats); },
+  expectError<DataError>([&] { firstBatch<float>(from(folder.where()), floats); },
                          "masks/a.png holds 255 at column 1, row 0, 'target' takes 0 and 1: ,values=0:255");
-  const std::vector<float> y = batch<float>(with("0:255"), floats).second;
+  const std::vector<float> y = firstBatch<float>(with("0:255"), floats).second;
   EXPECT_EQ(y[0], 0);
   EXPECT_EQ(y[1], 1);
-  EXPECT_EQ(batch<int64_t>(with("255:0"), program).second[1], 0);
-  EXPECT_EQ(batch<int64_t>(with("1-20:0"), program).second[0], 20);
-  EXPECT_EQ(batch<int64_t>(with("1-20:0"), program).second[1], ignored); // no class, but what is ignored
+  EXPECT_EQ(firstBatch<int64_t>(with("255:0"), program).second[1], 0);
+  EXPECT_EQ(firstBatch<int64_t>(with("1-20:0"), program).second[0], 20);
+  EXPECT_EQ(firstBatch<int64_t>(with("1-20:0"), program).second[1], ignored); // no class, but what is ignored
   expectError<DataError>([&] { Dataset(with("1:255"), program); },
                          "holds 0 at column 0, row 0, which is none of values=1:255");
   for (const char *bad : {"", "0:", "a", "3-1", "0:70000", "-1", "0:0"})
@@ -236,7 +223,7 @@ TEST(Masks, MayHaveASuffixAndTheFolderOfTheImages) {
                          "is " + folder / "masks/a_mask.png" + " the mask of " + folder / "images/a.png" +
                              "? Then add ,suffix=_mask");
   const std::string both = folder / "images";
-  const auto [x, y] = batch<int64_t>(from("segmentation:" + both + ",suffix=_mask,masks=" + both), program);
+  const auto [x, y] = firstBatch<int64_t>(from("segmentation:" + both + ",suffix=_mask,masks=" + both), program);
   EXPECT_EQ(y[63], 63);
   EXPECT_EQ(y[64], 7);
   EXPECT_EQ(x[64], 7 / 255.0f);
@@ -247,7 +234,7 @@ TEST(Masks, HaveTheSizeOfTheirImages) {
   folder.add("a", 8, 8);
   folder.add("b", 8, 8);
   folder.write("masks/b.png", pngFile(4, 16, 8, 0, std::vector<uint16_t>(64)));
-  expectError<DataError>([&] { batch<int64_t>(from(folder.where()), programWith(classes)); },
+  expectError<DataError>([&] { firstBatch<int64_t>(from(folder.where()), programWith(classes)); },
                          "masks/b.png is 4 x 16, " + folder / "images/b.png" +
                              " 8 x 8: what lies over an image has its size");
 }
@@ -262,7 +249,7 @@ TEST(Masks, AreNotNeededForPredictions) {
   options.targets = false;
   Dataset data(options, programWith(classes));
   EXPECT_EQ(data.sampleName(1), folder / "images/b.png");
-  EXPECT_EQ(batch<int64_t>(options, programWith(classes)).second, std::vector<int64_t>(128));
+  EXPECT_EQ(firstBatch<int64_t>(options, programWith(classes)).second, std::vector<int64_t>(128));
 }
 
 TEST(Masks, FitTheProgramOrSayWhy) {

@@ -31,22 +31,7 @@ void writePlaces(const Folder &folder, const char *type, const std::string &shap
   folder.write("target.npy", npyArray(type, shape, target));
 }
 
-template <typename Value>
-std::pair<std::vector<float>, std::vector<Value>> sample(const DataOptions &options, const Program &program,
-                                                         int64_t epoch = 0) {
-  Dataset data(options, program);
-  std::vector<float> x(static_cast<size_t>(program.inputs[0].staging.shape.elements()));
-  std::vector<Value> y(static_cast<size_t>(program.inputs[1].staging.shape.elements()));
-  data.gather({epoch, 0}, {x.data(), y.data()});
-  return {x, y};
-}
-
-DataOptions augmented(const Folder &folder, const std::string &words) {
-  DataOptions options = from(folder.path);
-  options.images.augment = words;
-  options.images.random = true;
-  return options;
-}
+DataOptions augmented(const Folder &folder, const std::string &words) { return augmented(from(folder.path), words); }
 
 } // namespace
 
@@ -60,7 +45,7 @@ TEST(Planes, ClassesMoveAsTheirPixels) {
                             "colour,brightness=0.9;flip", "flip;colour,saturation=0.5,contrast=0"})
     for (int64_t epoch = 0; epoch < 12; ++epoch) {
       const bool colours = std::string(words).find("brightness") != std::string::npos;
-      const auto [x, y] = sample<int64_t>(augmented(folder, words), program, epoch);
+      const auto [x, y] = firstBatch<int64_t>(augmented(folder, words), program, epoch);
       seen.insert(y);
       for (size_t i = 0; i < y.size() && !colours; ++i)
         EXPECT_EQ(y[i] == -100 ? 0.0f : static_cast<float>(y[i]) / 255.0f, x[i]) << words << " " << epoch << " " << i;
@@ -72,8 +57,8 @@ TEST(Planes, ColoursLeaveThemAlone) {
   Folder folder;
   const Program program = programWith(marks);
   writePlaces<float>(folder, "<f4", "(1, 1, 4, 6)");
-  const auto plain = sample<float>(from(folder.path), program),
-             coloured = sample<float>(augmented(folder, "colour,brightness=0.9"), program);
+  const auto plain = firstBatch<float>(from(folder.path), program),
+             coloured = firstBatch<float>(augmented(folder, "colour,brightness=0.9"), program);
   EXPECT_EQ(coloured.second, plain.second);
   EXPECT_NE(coloured.first, plain.first);
 }
@@ -83,12 +68,13 @@ TEST(Planes, AreResizedToTheNearest) {
   Folder folder;
   const Program program = programWith(classes);
   writePlaces<uint8_t>(folder, "|u1", "(1, 8, 12)", 96);
-  const auto [x, y] = sample<int64_t>(from(folder.path), program);
+  const auto [x, y] = firstBatch<int64_t>(from(folder.path), program);
   for (int row = 0; row < 4; ++row)
     for (int column = 0; column < 6; ++column)
       EXPECT_EQ(y[static_cast<size_t>(row * 6 + column)], (2 * row + 1) * 12 + 2 * column + 1 + 2);
   for (int64_t epoch = 0; epoch < 4; ++epoch)
-    for (const int64_t value : sample<int64_t>(augmented(folder, "random-resized-crop;rotate"), program, epoch).second)
+    for (const int64_t value :
+         firstBatch<int64_t>(augmented(folder, "random-resized-crop;rotate"), program, epoch).second)
       EXPECT_TRUE(value == -100 || (value >= 2 && value < 98)) << value;
 }
 
@@ -104,7 +90,7 @@ TEST(Planes, TurnWithTheImage) {
   folder.write("target.npy", npyArray("<f4", "(1, 33, 33)", target));
   const Program program = programWith(square);
   for (int64_t epoch = 0; epoch < 8; ++epoch) {
-    const auto [x, y] = sample<float>(augmented(folder, "rotate,degrees=90"), program, epoch);
+    const auto [x, y] = firstBatch<float>(augmented(folder, "rotate,degrees=90"), program, epoch);
     int differ = 0;
     for (size_t i = 0; i < y.size(); ++i)
       differ += std::abs(x[i] - y[i]) > 0.6f;
@@ -124,15 +110,15 @@ TEST(Planes, BytesOfATargetAreNumbers) {
     folder.write("target.npy", npyArray(type, "(1, 1, 4, 6)", mask));
     DataOptions options = from(folder.path);
     options.images.mean = {0.5}, options.images.std = {0.25};
-    EXPECT_EQ(sample<float>(options, program).second, wanted) << type;
+    EXPECT_EQ(firstBatch<float>(options, program).second, wanted) << type;
     options = augmented(folder, "flip,p=1");
-    EXPECT_EQ(sample<float>(options, program).second[2], 1) << type;
+    EXPECT_EQ(firstBatch<float>(options, program).second[2], 1) << type;
   }
   // Who says that they are an image has them as one.
   DataOptions options = from(folder.path);
   folder.write("target.npy", npyArray("|u1", "(1, 1, 4, 6)", mask));
   options.inputs = {{"target", InputKind::Image}};
-  EXPECT_EQ(sample<float>(options, program).second[3], 1 / 255.0f);
+  EXPECT_EQ(firstBatch<float>(options, program).second[3], 1 / 255.0f);
 }
 
 TEST(Planes, MasksAreAsked) {
@@ -147,9 +133,9 @@ TEST(Planes, MasksAreAsked) {
                          "mask.npy: no byte is above 1: is it a mask? --input mask=raw takes 0 and 1 as they are");
   DataOptions options = from(folder.path);
   options.inputs = {{"mask", InputKind::Raw}};
-  EXPECT_EQ(sample<float>(options, program).second, std::vector<float>(24, 1));
+  EXPECT_EQ(firstBatch<float>(options, program).second, std::vector<float>(24, 1));
   folder.write("mask.npy", npyArray("|b1", "(1, 4, 6)", mask)); // booleans are no images
-  EXPECT_EQ(sample<float>(from(folder.path), program).second, std::vector<float>(24, 1));
+  EXPECT_EQ(firstBatch<float>(from(folder.path), program).second, std::vector<float>(24, 1));
 }
 
 /// More channels than an image has: numbers. Four: an image whose fourth is like the others.
@@ -186,7 +172,7 @@ TEST(Planes, SizesMustAgree) {
   expectError<DataError>(open("flip"), "--input target=raw if its values lie over no pixels");
   DataOptions options = augmented(folder, "flip");
   options.inputs = {{"target", InputKind::Raw}};
-  EXPECT_EQ(sample<float>(options, program).second, std::vector<float>(6));
+  EXPECT_EQ(firstBatch<float>(options, program).second, std::vector<float>(6));
   options.inputs = {{"tarjet", InputKind::Raw}};
   expectError<UsageError>([&] { Dataset(options, program); }, "--input: there is no input 'tarjet', but 'x', 'target'");
   options.inputs = {{"target", InputKind::Image}};
