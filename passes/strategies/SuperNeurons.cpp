@@ -8,13 +8,14 @@
 // at a time: once and kept (speed-centric) where the segment's memory stays below the largest backward working set,
 // per reader otherwise (memory-centric).
 //
-// Changed: the tensor pool becomes a plan: the tensors that its cache would evict are the earliest-born ones, as
-// many as needed. Whether a segment is dropped is tried for all and for none, and the faster plan is taken: by the rule
-// cheap layers run again only where moving is not enough, which a slow link makes the slower remedy. Memory-centric
-// re-runs are those of our recompute segments, which come back as late as possible. A planning view: no dynamic
-// runtime.
+// Changed: the tensor pool becomes a plan. What its cache would evict on demand are the earliest-born outputs of
+// checkpoint layers, as few as are needed; and what runs again on demand are the cheap layers of the earliest segments,
+// none to all: by the rule they do only where moving is not enough, which a slow link makes the slower remedy, so each
+// share of segments is tried with the fewest evictions that it leaves necessary, and the fastest plan is taken.
+// Memory-centric re-runs are those of our recompute segments, which come back as late as possible. A planning view: no
+// dynamic runtime.
 //
-// Complexity O(ops^2).
+// Complexity O(shares * log(checkpoints) * ops^2).
 //
 // No knobs.
 //
@@ -28,6 +29,28 @@ namespace sluice::planner {
 
 static bool isCheckpoint(OpKind kind) {
   return kind == OpKind::Conv || kind == OpKind::FullyConnected || kind == OpKind::Join || kind == OpKind::Concat;
+}
+
+/// Shares of the cheap layers' outputs that are tried.
+constexpr size_t shares = 8;
+
+/// The best plan that drops `dropped` and moves as few of the earliest `checkpoints` as fit, or all of them.
+static Attempt fewestEvictions(const Combiner &combiner, const std::vector<int> &checkpoints,
+                               const std::vector<int> &dropped) {
+  const auto moving = [&](size_t count) {
+    Choice choice;
+    choice.recomputed = dropped;
+    choice.offloaded.assign(checkpoints.begin(), checkpoints.begin() + count);
+    return combiner.attempt(choice);
+  };
+  Attempt best = moving(checkpoints.size());
+  for (size_t low = 0, high = checkpoints.size(); best.feasible && low < high;) {
+    const size_t middle = low + (high - low) / 2;
+    Attempt attempt = moving(middle);
+    (attempt.feasible ? high : low) = attempt.feasible ? middle : middle + 1;
+    improve(best, std::move(attempt));
+  }
+  return best;
 }
 
 static Answer planSuperNeurons(const Problem &problem, Bytes memory, const Options &options) {
@@ -52,24 +75,11 @@ static Answer planSuperNeurons(const Problem &problem, Bytes memory, const Optio
   }
   std::stable_sort(checkpoints.begin(), checkpoints.end(),
                    [&](int a, int b) { return combiner.accesses[a].first < combiner.accesses[b].first; });
-  // Evict more and more, with cheap layers kept and with all of them dropped.
-  for (bool drop : {false, true})
-    for (size_t count = drop || checkpoints.empty() ? 0 : 1; count <= checkpoints.size();
-         count += std::max<size_t>(1, checkpoints.size() / 64)) {
-      Choice choice;
-      choice.offloaded.assign(checkpoints.begin(), checkpoints.begin() + count);
-      if (drop)
-        choice.recomputed = cheap;
-      Attempt attempt = combiner.attempt(choice);
-      const bool enough = attempt.feasible;
-      improve(best, std::move(attempt));
-      if (enough)
-        break;
-    }
-  Choice everything;
-  everything.offloaded = checkpoints;
-  everything.recomputed = cheap;
-  improve(best, combiner.attempt(everything));
+  std::stable_sort(cheap.begin(), cheap.end(),
+                   [&](int a, int b) { return combiner.accesses[a].first < combiner.accesses[b].first; });
+  for (size_t share = 0; share <= shares; ++share)
+    improve(best,
+            fewestEvictions(combiner, checkpoints, {cheap.begin(), cheap.begin() + cheap.size() * share / shares}));
   return answerOf(std::move(best), "superneurons", memory);
 }
 
