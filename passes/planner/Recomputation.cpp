@@ -64,6 +64,14 @@ std::vector<int> Recomputation::latestReruns() const {
   return latest;
 }
 
+bool Recomputation::findsSame(int op, const std::vector<int> &together) const {
+  const std::vector<int> &reads = problem.ops[op].readsWhen(true);
+  return std::all_of(reads.begin(), reads.end(), [&](int input) {
+    const bool saved = problem.ops[op].rerun && !holds(problem.ops[op].rerun->writes, input);
+    return writers[input].empty() || writers[input].back() < op + saved || holds(together, writers[input].front());
+  });
+}
+
 bool Recomputation::findsInputs(int op, int before) const {
   const std::vector<int> &reads = problem.ops[op].readsWhen(true);
   return std::all_of(reads.begin(), reads.end(), [&](int b) { return before <= firstOverwrite[b]; });

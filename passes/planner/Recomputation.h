@@ -22,6 +22,13 @@ public:
   /// True when a backward op writes its result in place of the buffer's content, which cannot come back after that.
   bool overwritten(int buffer) const { return firstOverwrite[buffer] < static_cast<int>(problem.ops.size()); }
 
+  /// The first backward op that writes into the buffer; the number of ops without one.
+  int overwriteOf(int buffer) const { return firstOverwrite[buffer]; }
+
+  /// True when what the forward op reads, should it run again, is what its first run found: nothing that writes it, but
+  /// the op's own unit (`together`), comes later in the forward half.
+  bool findsSame(int op, const std::vector<int> &together) const;
+
   /// True when nothing that the forward op reads has been overwritten before position `before`.
   bool findsInputs(int op, int before) const;
 

@@ -4,6 +4,7 @@
 
 #include <coin/Cbc_C_Interface.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -61,7 +62,10 @@ std::optional<std::vector<double>> IntegerProgram::solve(long nodes, bool *prove
   Cbc_setParameter(model.get(), "ratioGap", "0");
   Cbc_setParameter(model.get(), "maxNodes", std::to_string(nodes).c_str());
   Cbc_solve(model.get());
-  const double *solution = Cbc_bestSolution(model.get());
+  const bool relaxed = std::none_of(integers.begin(), integers.end(), [](bool integer) { return integer; });
+  const double *solution = !relaxed                           ? Cbc_bestSolution(model.get())
+                           : Cbc_isProvenOptimal(model.get()) ? Cbc_getColSolution(model.get())
+                                                              : nullptr;
   const bool none = Cbc_isProvenInfeasible(model.get());
   if (proved)
     *proved = none;

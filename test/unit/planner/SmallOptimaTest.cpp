@@ -66,7 +66,7 @@ TEST(SmallOptima, CheckmateEqualsEnumeration) {
   for (unsigned seed = 0; seed < 60; ++seed) {
     test::RandomShape shape;
     shape.forwardOps = 3;
-    shape.overwriteChance = 0; // checkmate keeps what gradients overwrite
+    shape.overwriteChance = 0.5;
     const Problem p = test::randomProblem(seed, shape);
     const Bytes keep = peakBytes(p, expand(p, keepPlan(p)));
     Options options;
@@ -94,15 +94,44 @@ TEST(SmallOptima, CheckmateEqualsEnumeration) {
   EXPECT_GT(recomputed, 10) << "the instances must not all be trivial";
 }
 
+/// Whole decisions are at least as cheap as rounded ones, and these are plans of the same memory.
+TEST(SmallOptima, CheckmateRoundsToPlansThatFit) {
+  int fitting = 0;
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    test::RandomShape shape;
+    shape.forwardOps = 6;
+    const Problem p = test::randomProblem(seed, shape);
+    const Bytes keep = peakBytes(p, expand(p, keepPlan(p))), memory = p.base + (keep - p.base) / 10 * 8;
+    Options whole, rounded;
+    whole.executable = rounded.executable = {"keep", "recompute"};
+    whole.pack = rounded.pack = false;
+    rounded.knobs = {{"ops", "1"}, {"relaxed", "1000"}};
+    const Answer best = runStrategy(p, memory, "checkmate", whole),
+                 answer = runStrategy(p, memory, "checkmate", rounded);
+    const Plan *plan = std::get_if<Plan>(&answer);
+    if (!plan)
+      continue;
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    ++fitting;
+    ASSERT_TRUE(std::holds_alternative<Plan>(best));
+    EXPECT_EQ(checkPlan(p, *plan, memory), "");
+    EXPECT_GE(simulate(p, *plan).makespan, simulate(p, std::get<Plan>(best)).makespan * (1 - 1e-9));
+  }
+  EXPECT_GE(fitting, 10);
+}
+
 TEST(SmallOptima, CheckmateRefusesLargeGraphsWithBothNumbers) {
   test::RandomShape shape;
   shape.forwardOps = 60;
   const Problem p = test::randomProblem(1, shape);
-  const Answer answer = runStrategy(p, p.base, "checkmate");
+  Options options;
+  options.knobs = {{"relaxed", "100"}};
+  const Answer answer = runStrategy(p, p.base, "checkmate", options);
   ASSERT_TRUE(std::holds_alternative<Refused>(answer));
   const std::string reason = std::get<Refused>(answer).reason;
   EXPECT_NE(reason.find("has " + std::to_string(p.ops.size()) + " ops"), std::string::npos) << reason;
-  EXPECT_NE(reason.find("limit is 80"), std::string::npos) << reason;
+  EXPECT_NE(reason.find("limit is 100; checkmate,relaxed=" + std::to_string(p.ops.size())), std::string::npos)
+      << reason;
 }
 
 namespace {
