@@ -3,6 +3,7 @@
 """Exports many models with random weights by both exporters of PyTorch, compiles each, and says which ones compile and why the others do not.
 
     zoo.py --work DIR [--sluicec build/bin/sluicec] [--only REGEX] [--exporters torchscript,dynamo] [--again REGEX] [--keep] [--table FILE]
+    zoo.py --work DIR --budget 20%,20%act   what budgets come to for each model instead, by the first exporter that takes it (zoo_budgets.py)
     zoo.py --work DIR --train      the sample that is trained for three steps beside PyTorch instead
     zoo.py --work DIR --refusals   what has been refused so far, by op and reason, most models first
 
@@ -24,11 +25,15 @@ import warnings
 import torch
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "test/models"))
+import zoo_budgets  # noqa: E402
 import zoo_models  # noqa: E402
 import zoo_table  # noqa: E402
 import zoo_train  # noqa: E402
 from reference import export, split  # noqa: E402
 from zoo_limits import in_child, outcome, run_limited  # noqa: E402
+
+ANY = "any"  # the exporter of a row that takes the first one that works
+
 
 def write_model(model, exporter, path, dynamic):
     torch.manual_seed(1)
@@ -38,8 +43,8 @@ def write_model(model, exporter, path, dynamic):
     export(made, split(x, 2)[0] if isinstance(x, dict) else x, path, opset=None, dynamo=exporter == "dynamo", dynamic=dynamic)
 
 
-def judge(options, model, exporter):
-    """The verdict of one export, as a dict."""
+def exported(options, model, exporter):
+    """The path of an exported model, how to compile it, and the verdict's row, which has a verdict already where nothing was exported."""
     path = options.work / f"{model.name.replace('/', '-')}-{exporter}.onnx"
     begin = time.monotonic()
     row = {"model": model.name, "exporter": exporter, "family": model.family}
@@ -52,10 +57,16 @@ def judge(options, model, exporter):
         path.unlink(missing_ok=True)
     row["dynamic"] = dynamic
     if len(words) == len(ways):
-        return row | {"verdict": "export fails", "errors": words[-1:], "export_seconds": time.monotonic() - begin}
-    row["export_seconds"] = time.monotonic() - begin
-    row["bytes"] = path.stat().st_size
-    flags = [options.sluicec, path, f"--loss={model.loss}", *(["--batch=2"] if dynamic else [])]
+        return path, [], row | {"verdict": "export fails", "errors": words[-1:], "export_seconds": time.monotonic() - begin}
+    row |= {"export_seconds": time.monotonic() - begin, "bytes": path.stat().st_size}
+    return path, [options.sluicec, path, f"--loss={model.loss}", *(["--batch=2"] if dynamic else [])], row
+
+
+def judge(options, model, exporter):
+    """The verdict of one export, as a dict."""
+    path, flags, row = exported(options, model, exporter)
+    if "verdict" in row:
+        return row
     status, seconds, peak, error = run_limited(options, [*flags, "--check"])
     row |= {"check": outcome(status), "check_seconds": seconds}
     if status == 0:
@@ -64,6 +75,18 @@ def judge(options, model, exporter):
     if status == 0 or not options.keep:
         path.unlink()
     return row
+
+
+def judge_budget(options, model, _):
+    """What a budget comes to for the first export of a model that there is."""
+    for exporter in ("torchscript", "dynamo"):
+        path, flags, row = exported(options, model, exporter)
+        if "verdict" not in row:
+            row = zoo_budgets.judge(options, flags, row)
+            path.unlink()
+            if "budgets" in row:
+                break
+    return row | {"exporter": ANY, "exported_by": row["exporter"]}
 
 
 def known(path):
@@ -105,6 +128,7 @@ def main():
     parser.add_argument("--exporters", default="torchscript,dynamo")
     parser.add_argument("--keep", action="store_true", help="keep the exported files of what does not compile")
     parser.add_argument("--train", action="store_true", help="train the sample beside PyTorch")
+    parser.add_argument("--budget", help="compile with each of these --memory-budget instead")
     parser.add_argument("--refusals", action="store_true", help="print what has been refused")
     parser.add_argument("--table", type=pathlib.Path, help="write the verdicts as Markdown")
     parser.add_argument("--seconds", type=int, default=120, help="limit of one command of sluicec")
@@ -117,8 +141,14 @@ def main():
     models = zoo_models.models()
     verdicts, trained = options.work / "verdicts.jsonl", options.work / "trained.jsonl"
     rows, trained_rows = known(verdicts), known(trained)
+    budgets = options.work / "budgets.jsonl"
     if options.refusals:
         print(zoo_table.refusals(rows))
+    elif options.budget and options.table:
+        options.table.write_text(zoo_budgets.page(options.budget, versions(), models, known(budgets)))
+    elif options.budget:
+        options.exporters = ANY
+        work_through(options, models, known(budgets), budgets, judge_budget)
     elif options.table:
         options.table.write_text(zoo_table.page(versions(), models, rows, trained_rows))
     elif options.train:
