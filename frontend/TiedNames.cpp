@@ -82,6 +82,24 @@ bool isWithin(const std::string &path, const std::string &module) {
   return path.compare(0, module.size(), module) == 0 && (path.size() == module.size() || path[module.size()] == '.');
 }
 
+/// Whether `path` is `owner` without modules that are never called, as where enc.fc(x) is called and enc is not: the
+/// legacy exporter names modules by the calls around them.
+bool skipsModulesOf(const std::string &path, const std::string &owner) {
+  size_t at = 0;
+  for (size_t begin = 0; begin <= path.size();) {
+    const size_t end = std::min(path.find('.', begin), path.size());
+    for (bool found = false; !found;) {
+      if (at > owner.size())
+        return false;
+      const size_t next = std::min(owner.find('.', at), owner.size());
+      found = owner.compare(at, next - at, path, begin, end - begin) == 0;
+      at = next + 1;
+    }
+    begin = end + 1;
+  }
+  return at > owner.size(); // the last one is the same
+}
+
 class Search {
 public:
   Search(const onnx::GraphProto &proto, const OnnxGraph &graph) : graph(graph) {
@@ -123,14 +141,17 @@ private:
       names.push_back(name);
   }
 
-  /// By names alone. The legacy exporter calls a module's second use `NAME_1`.
+  /// By names alone, which cannot tell whether a module of the outer one is the inner one, too. The legacy exporter
+  /// calls a module's second use `NAME_1`.
   bool looksLikeLayer(const std::string &path, const std::string &owner) const {
     static const re2::RE2 again("(.*)_\\d+");
     auto found = plain.find(path);
-    if (found == plain.end() || !found->second)
-      return false;
     std::string base;
-    if (re2::RE2::FullMatch(path, again, &base) && (base == owner || plain.count(base)))
+    const bool isNumbered = re2::RE2::FullMatch(path, again, &base);
+    if (found == plain.end() || !found->second || skipsModulesOf(path, owner) ||
+        (isNumbered && skipsModulesOf(base, owner)))
+      return false;
+    if (isNumbered && (base == owner || plain.count(base)))
       return false;
     auto next = plain.upper_bound(path + "."); // a module in it
     return next == plain.end() || !isWithin(next->first, path);

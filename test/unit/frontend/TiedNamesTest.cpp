@@ -67,6 +67,15 @@ TEST_F(TiedNames, AreNoneOfWhatOnlyReadsAParameter) {
   EXPECT_EQ(found({"/wte", "/blocks.0/l", "/blocks.0/l", "/blocks.0", "/blocks.0", "/head", "/head/out"}), Names{});
 }
 
+TEST_F(TiedNames, AreNoneOfModulesThatAreCalledPastTheOnesAroundThem) {
+  // blocks.0.l is called by the model itself: its nodes stand in /l, a second call in /l_1.
+  EXPECT_EQ(found({"/wte", "/l", "/l", "/l_1", "/l_1", "", ""}), Names{});
+  EXPECT_EQ(found({"/wte", "/blocks/l", "/blocks/l", "/blocks.0/l", "/blocks.0/l", "", ""}), Names{});
+  // Another last name is another module.
+  EXPECT_EQ(found({"/wte", "/blocks.0/l", "/blocks.0/l", "/k", "/k", "", ""}),
+            (Names{{"blocks.0.l.weight", {"k.weight"}}}));
+}
+
 TEST_F(TiedNames, FollowFromTheClassesOfTorchExport) {
   const std::vector<std::string> modules = {"wte",        "blocks.0.l", "blocks.0.l", "blocks.1.l",
                                             "blocks.1.l", "head",       "head"};
