@@ -33,6 +33,21 @@ std::string wordOf(const OutputLoss &loss, const char *name) {
   return "--loss=" + toString(loss.kind) + "," + name + "=";
 }
 
+/// Whether a class of the scores' own does not count, as the id that fills up sentences.
+bool ignoresClass(const OutputLoss &loss, Value x) {
+  const int64_t classes = classDimension(loss.kind, shapeOf(x).size());
+  return loss.ignoreIndex && *loss.ignoreIndex >= 0 && *loss.ignoreIndex < shapeOf(x)[classes];
+}
+
+/// What else could be trained, for the end of a message.
+std::string otherOutputs(const OnnxGraph &graph, const GraphOutput &output) {
+  std::string names;
+  for (const std::string &other : graph.otherOutputs)
+    if (other != output.name)
+      names += (names.empty() ? "" : ", ") + ("'" + other + "'");
+  return names.empty() ? "" : "; the model has " + names + ", too: --output=NAME, or --loss OUTPUT=NAME for each of several";
+}
+
 /// Why a loss of this kind cannot stand after `x`, as importers say it, or success.
 Status checkScores(const OutputLoss &loss, const OnnxGraph &graph, const GraphOutput &output, Value x) {
   const std::string what = "output '" + output.name + "'", found = what + " has shape " + shapeText(shapeOf(x).vec());
@@ -56,11 +71,15 @@ Status checkScores(const OutputLoss &loss, const OnnxGraph &graph, const GraphOu
   if (loss.ignoreIndex && classes < 0)
     return Error{"--ignore-index=" + std::to_string(*loss.ignoreIndex) +
                  " goes with cross-entropies, not with --loss=" + toString(loss.kind)};
-  if (loss.ignoreIndex && *loss.ignoreIndex >= 0 && *loss.ignoreIndex < shapeOf(x)[classes])
-    return Error{"--ignore-index=" + std::to_string(*loss.ignoreIndex) + " is one of the " +
-                 std::to_string(shapeOf(x)[classes]) + " classes of " + what + "; choose another"};
+  if (classes >= 0 && shapeOf(x)[classes] == 1)
+    return Error{found + ", a single class, whose " + toString(loss.kind) +
+                 " is always 0: choose --loss=mse for a number, --loss=bce-with-logits for yes or no" +
+                 otherOutputs(graph, output)};
   if (!isCtc)
     return Success{};
+  if (ignoresClass(loss, x) && *loss.ignoreIndex != loss.ctc.blank)
+    return Error{"--ignore-index=" + std::to_string(*loss.ignoreIndex) + " is one of the " +
+                 std::to_string(shapeOf(x)[classes]) + " classes of " + what + ", which would end each target of ctc"};
   if (loss.ctc.length < 1)
     return Error{"--loss=ctc needs length=S, the most labels of a target: data hold them as [samples, S], shorter ones "
                  "filled up with the blank or --ignore-index"};
@@ -193,8 +212,10 @@ Result<LossValues> createLoss(FunctionImport &state, func::FuncOp function, cons
   if (loss.kind == AttachedLoss::TokenCrossEntropy && shapeOf(x).size() > 2)
     flattenTokens(b, loc, x, classes);
   IntegerAttr ignored = loss.ignoreIndex ? b.getI64IntegerAttr(*loss.ignoreIndex) : IntegerAttr();
-  if (loss.classWeights.empty())
-    return LossValues{train::SoftmaxCrossEntropyOp::create(b, loc, type, x, classes, ignored), target, x, classes};
+  if (loss.classWeights.empty()) {
+    const Value made = train::SoftmaxCrossEntropyOp::create(b, loc, type, x, classes, ignored);
+    return ignoresClass(loss, x) ? LossValues{made, target, {}, {}} : LossValues{made, target, x, classes};
+  }
   Value composed = weighCrossEntropy(state, loss, x, classes);
   if (!composed)
     return Error{"output '" + output.name + "': " + (state.error.empty() ? "its loss cannot be made" : state.error)};

@@ -51,6 +51,11 @@ public:
     variables.setTied(tiedNames(file.model().graph(), graph));
     if (Status roles = reportRoles(graph, variables, hand, report.remarks); !roles)
       return roles.takeError();
+    std::vector<std::string> predicted;
+    for (train::OutputAttr output : train::outputsOf(*module))
+      if (output.getKept() >= 0)
+        predicted.push_back(output.getName().str());
+    reportLeftOut(file.model().graph(), graph, predicted, !spec.output.empty(), report.remarks);
     if (!graph.batchNorms.remark.empty())
       report.remarks.push_back(graph.batchNorms.remark);
     if (failed(verify(*module)))

@@ -3,7 +3,10 @@
 #include "frontend/RoleReport.h"
 
 #include "frontend/Refusals.h"
+#include "onnx/onnx_pb.h"
 #include "runtime/Printable.h"
+
+#include <algorithm>
 
 namespace sluice {
 namespace {
@@ -67,7 +70,40 @@ Status checkPatterns(const std::string &flag, const NamePatterns &patterns, cons
                (ofStates ? "; running statistics are held by --batch-norm=frozen" : "; --list-parameters names them")};
 }
 
+/// Float tensors of the file that only nodes read which are not imported.
+Names readByOthers(const onnx::GraphProto &file, const OnnxGraph &graph) {
+  std::set<std::string> read, tensors, names;
+  for (const auto *nodes : {&graph.nodes, &graph.otherNodes})
+    for (const onnx::NodeProto *node : *nodes)
+      read.insert(node->input().begin(), node->input().end());
+  for (const onnx::TensorProto &tensor : file.initializer())
+    if (tensor.data_type() == onnx::TensorProto::FLOAT && nameScheme(tensor.name()) == NameScheme::Module)
+      tensors.insert(tensor.name());
+  for (const onnx::NodeProto &node : file.node())
+    for (const std::string &input : node.input())
+      if (tensors.count(input) && !read.count(input))
+        names.insert(input);
+  return {names.begin(), names.end()};
+}
+
 } // namespace
+
+void reportLeftOut(const onnx::GraphProto &file, const OnnxGraph &graph, const std::vector<std::string> &predicted,
+                   bool named, std::vector<std::string> &remarks) {
+  Names outputs;
+  for (const onnx::ValueInfoProto &output : file.output())
+    if (!graph.output(output.name()) && std::find(predicted.begin(), predicted.end(), output.name()) == predicted.end())
+      outputs.push_back(output.name());
+  const Names tensors = outputs.empty() ? Names() : readByOthers(file, graph);
+  if (outputs.empty() || (tensors.empty() && named))
+    return;
+  const bool one = outputs.size() == 1;
+  std::string line = (one ? "output " : "outputs ") + someOf(outputs) + (one ? " has no loss and is" : " have no loss and are") + " not predicted";
+  if (!tensors.empty())
+    line += "; " + counted(tensors.size(), "tensor") + " that only " + (one ? "it needs" : "they need") + " stay" +
+            (tensors.size() == 1 ? "s" : "") + " as in the file: " + someOf(tensors);
+  remarks.push_back(line + "; --loss OUTPUT=NAME, once for each, trains several");
+}
 
 Status reportRoles(const OnnxGraph &graph, const Variables &variables, const HandRoles &hand,
                    std::vector<std::string> &remarks) {

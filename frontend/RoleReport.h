@@ -13,6 +13,11 @@ namespace sluice {
 Status reportRoles(const OnnxGraph &graph, const Variables &variables, const HandRoles &hand,
                    std::vector<std::string> &remarks);
 
+/// Adds a line about outputs of the file that have no loss and are not among `predicted`, with the tensors that only
+/// they need. Where --output was `named`, only if there are such tensors.
+void reportLeftOut(const onnx::GraphProto &file, const OnnxGraph &graph, const std::vector<std::string> &predicted,
+                   bool named, std::vector<std::string> &remarks);
+
 } // namespace sluice
 
 #endif

@@ -54,7 +54,9 @@ TEST(ImportIntegers, IndicesStayKnownUnderOtherNames) {
   column->set_data_type(onnx::TensorProto::INT64);
   column->add_dims(1);
   column->add_int64_data(-2);
-  ImportedModel model(proto);
+  TrainingSpec spec;
+  spec.loss = AttachedLoss::Mse; // of one number
+  ImportedModel model(proto, spec);
   ASSERT_TRUE(model.module) << model.error;
 }
 
@@ -261,15 +263,53 @@ TEST(ImportIntegers, RefusesGridsThatDoNotFit) {
               HasSubstr("mode 'area' with padding_mode 'zeros' is unknown"));
 }
 
-TEST(ImportIntegers, RefusesToIgnoreAClass) {
+/// The id that fills up sentences is often a class of the model's. Right answers are then not counted by the device, to
+/// which a filled up place would be one.
+TEST(ImportIntegers, IgnoresAClassOfTheModel) {
   TrainingSpec spec;
   spec.ignoreIndex = 1;
   const std::string model = "g (float[2, 3] x) => (float[2, 4] y) { y = Gemm<transB = 1>(x, w) }";
-  EXPECT_THAT(errorOf(model, spec), HasSubstr("--ignore-index=1 is one of the 4 classes of output 'y'"));
+  const auto counts = [&] {
+    ImportedModel imported(withWeights(model), spec);
+    EXPECT_TRUE(imported.module) << imported.error;
+    bool found = false;
+    imported.module->walk([&](train::CountCorrectOp) { found = true; });
+    return found;
+  };
+  EXPECT_FALSE(counts());
+  spec.ignoreIndex = 4;
+  EXPECT_TRUE(counts());
   spec.loss = AttachedLoss::Mse;
-  EXPECT_THAT(errorOf(model, spec), HasSubstr("--ignore-index=1 goes with cross-entropies, not with --loss=mse"));
+  EXPECT_THAT(errorOf(model, spec), HasSubstr("--ignore-index=4 goes with cross-entropies, not with --loss=mse"));
   spec.loss = AttachedLoss::None;
   EXPECT_THAT(errorOf(model, spec), HasSubstr("--ignore-index goes with an attached loss"));
+}
+
+/// Its cross-entropy is 0 whatever is learnt.
+TEST(ImportIntegers, RefusesASingleClass) {
+  EXPECT_THAT(errorOf("g (float[2, 3] x) => (float[2, 1] y, float[2, 4] z) { z = Gemm<transB = 1>(x, w) "
+                      "y = ReduceMean<axes = [1]>(z) }"),
+              HasSubstr("output 'y' has shape [2, 1], a single class, whose softmax-cross-entropy is always 0: choose "
+                        "--loss=mse for a number, --loss=bce-with-logits for yes or no; the model has 'z', too"));
+}
+
+/// The weights of an output that nothing trains are no longer trained in silence.
+TEST(ImportIntegers, SaysWhichOutputsAreLeftOut) {
+  auto proto = parseModel(R"(g (float[2, 3] x) => (float[2, 4] y, float[3, 2] z, int64[2] k) {
+    y = MatMul(x, body)
+    h = MatMul(x, head)
+    z = Transpose(h)
+    k = ArgMax<axis = 1, keepdims = 0>(y) })",
+                          17);
+  addInitializer(proto, "body.weight", {3, 4}, 0.1f, 0.01f);
+  addInitializer(proto, "head.weight", {3, 3}, 0.1f, 0.01f);
+  rename(*proto.mutable_graph(), "body", "body.weight");
+  rename(*proto.mutable_graph(), "head", "head.weight");
+  ImportedModel model(proto, {});
+  ASSERT_TRUE(model.module) << model.error;
+  EXPECT_THAT(model.report.remarks,
+              testing::Contains(HasSubstr("outputs 'z', 'k' have no loss and are not predicted; 1 tensor that only they "
+                                          "need stays as in the file: 'head.weight'; --loss OUTPUT=NAME")));
 }
 
 } // namespace

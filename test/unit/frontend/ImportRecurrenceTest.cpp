@@ -24,14 +24,24 @@ onnx::ModelProto withWeights(const std::string &graph, int opset = 17) {
   return model;
 }
 
+/// Of results whose dimension 1, the directions, holds no classes.
+TrainingSpec ofNumbers() {
+  TrainingSpec spec;
+  spec.loss = AttachedLoss::Mse;
+  return spec;
+}
+
 /// Of a node that reads x, four steps of four samples, and gives y.
 std::string errorOf(const std::string &node) {
-  return ImportedModel(withWeights("g (float[4, 4, 3] x, int32[4] n) => (float[4, 1, 4, 2] y) { " + node + " }")).error;
+  return ImportedModel(withWeights("g (float[4, 4, 3] x, int32[4] n) => (float[4, 1, 4, 2] y) { " + node + " }"),
+                       ofNumbers())
+      .error;
 }
 
 TEST(ImportRecurrence, OneProductForAllSteps) {
   ImportedModel model(
-      withWeights("g (float[4, 4, 3] x) => (float[4, 1, 4, 2] y) { y = LSTM<hidden_size = 2>(x, w, r, b) }"));
+      withWeights("g (float[4, 4, 3] x) => (float[4, 1, 4, 2] y) { y = LSTM<hidden_size = 2>(x, w, r, b) }"),
+      ofNumbers());
   ASSERT_TRUE(model.module) << model.error;
   auto op = model.only<train::RecurrenceOp>();
   EXPECT_EQ(op.getCell(), train::Cell::Lstm);
@@ -103,7 +113,7 @@ TEST(ImportRecurrence, CellsWithoutAKernelAreUnrolled) {
                                "LSTM<hidden_size = 2>(x, w, r, b, , , , p)",
                                "LSTM<hidden_size = 2, activations = [\"HardSigmoid\", \"Relu\", \"Tanh\"]>(x, w, r)"};
   for (const std::string &form : forms) {
-    ImportedModel model(withWeights("g (float[4, 4, 3] x) => (float[4, 1, 4, 2] y) { y = " + form + " }"));
+    ImportedModel model(withWeights("g (float[4, 4, 3] x) => (float[4, 1, 4, 2] y) { y = " + form + " }"), ofNumbers());
     ASSERT_TRUE(model.module) << form << ": " << model.error;
     EXPECT_TRUE(model.ops<train::RecurrenceOp>().empty());
     EXPECT_EQ(model.ops<train::MatmulOp>().size(), 5u) << form; // of all inputs, and of each step's state

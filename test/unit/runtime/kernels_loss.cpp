@@ -117,20 +117,20 @@ TEST(Loss, MixedClasses) {
 }
 
 /// The loss of the samples that count alone, with zeros where gradients of the others stand.
-TEST(Loss, IgnoredTargets) {
+static void checkIgnored(int64_t ignored) {
   const Numbers x = randomNumbers(40 * 5, 1, 2);
   Numbers kept, wanted;
   std::vector<int64_t> target, keptTarget;
   for (int64_t s = 0; s < 40; ++s) {
-    target.push_back(s % 3 == 1 ? -100 : s % 5);
-    if (target.back() == -100)
+    target.push_back(s % 3 == 1 ? ignored : 1 + s % 4);
+    if (target.back() == ignored)
       continue;
     keptTarget.push_back(target.back());
     kept.insert(kept.end(), x.begin() + 5 * s, x.begin() + 5 * s + 5);
   }
   const auto count = static_cast<int64_t>(keptTarget.size());
   Harness h;
-  const Loss all("loss", LossKind::SoftmaxCrossEntropy, {40, 5}, -100),
+  const Loss all("loss", LossKind::SoftmaxCrossEntropy, {40, 5}, ignored),
       some("loss", LossKind::SoftmaxCrossEntropy, {count, 5});
   const Tensor tx = h.tensor({40, 5}, Layout::RowMajor, x), tt = h.classes(target), value = h.tensor({}),
                dx = h.tensor({40, 5});
@@ -144,12 +144,17 @@ TEST(Loss, IgnoredTargets) {
   auto next = gradients.begin();
   for (int64_t s = 0; s < 40; ++s)
     for (int64_t k = 0; k < 5; ++k)
-      wanted.push_back(target[static_cast<size_t>(s)] == -100 ? 0 : *next++);
+      wanted.push_back(target[static_cast<size_t>(s)] == ignored ? 0 : *next++);
   EXPECT_EQ(h.read(dx), wanted);
-  all.forward(h.session.compute, tx, h.classes(std::vector<int64_t>(40, -100)), value, h.workspace(all));
+  all.forward(h.session.compute, tx, h.classes(std::vector<int64_t>(40, ignored)), value, h.workspace(all));
   EXPECT_EQ(h.read(value)[0], 0); // not 0 / 0
-  all.backward(h.session.compute, tx, h.classes(std::vector<int64_t>(40, -100)), dx, h.workspace(all));
+  all.backward(h.session.compute, tx, h.classes(std::vector<int64_t>(40, ignored)), dx, h.workspace(all));
   EXPECT_EQ(h.read(dx), Numbers(200, 0.0));
+}
+
+TEST(Loss, IgnoredTargets) {
+  checkIgnored(-100);
+  checkIgnored(0); // a class, which fills up sentences
 }
 
 TEST(Loss, ExtremeLogitsAndTargets) {
