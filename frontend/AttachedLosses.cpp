@@ -45,7 +45,8 @@ std::string otherOutputs(const OnnxGraph &graph, const GraphOutput &output) {
   for (const std::string &other : graph.otherOutputs)
     if (other != output.name)
       names += (names.empty() ? "" : ", ") + ("'" + other + "'");
-  return names.empty() ? "" : "; the model has " + names + ", too: --output=NAME, or --loss OUTPUT=NAME for each of several";
+  return names.empty() ? ""
+                       : "; the model has " + names + ", too: --output=NAME, or --loss OUTPUT=NAME for each of several";
 }
 
 /// Why a loss of this kind cannot stand after `x`, as importers say it, or success.

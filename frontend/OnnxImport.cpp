@@ -30,6 +30,24 @@ bool isImportedOp(const std::string &opType) {
 
 namespace {
 
+/// Scores [batch, tokens, classes] of ids [batch, tokens] have their classes last, which the default loss has second.
+std::string remarkOnTokens(ModuleOp module, const TrainingSpec &spec) {
+  if (!spec.losses.empty() || spec.loss != AttachedLoss::SoftmaxCrossEntropy)
+    return {};
+  std::string remark;
+  module.walk([&](train::SoftmaxCrossEntropyOp loss) {
+    const ArrayRef<int64_t> scores = cast<RankedTensorType>(loss.getX().getType()).getShape();
+    for (Value argument : loss->getParentOfType<func::FuncOp>().getArguments())
+      if (auto type = dyn_cast<RankedTensorType>(argument.getType());
+          scores.size() == 3 && type.getElementType().isInteger(64) && type.getShape() == scores.take_front(2) &&
+          argument != loss.getTarget())
+        remark = "the loss takes " + std::to_string(scores[1]) + " classes for each of " + std::to_string(scores[2]) +
+                 " places; of " + std::to_string(scores[2]) + " classes for each of " + std::to_string(scores[1]) +
+                 " tokens it is --loss=token-cross-entropy";
+  });
+  return remark;
+}
+
 /// Reasons why nodes that stand for others could not be taken apart, by their first outputs.
 using Unflattened = std::map<std::string, std::string>;
 
@@ -56,6 +74,8 @@ public:
       if (output.getKept() >= 0)
         predicted.push_back(output.getName().str());
     reportLeftOut(file.model().graph(), graph, predicted, !spec.output.empty(), report.remarks);
+    if (std::string remark = remarkOnTokens(*module, spec); !remark.empty())
+      report.remarks.push_back(std::move(remark));
     if (!graph.batchNorms.remark.empty())
       report.remarks.push_back(graph.batchNorms.remark);
     if (failed(verify(*module)))

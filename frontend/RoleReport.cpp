@@ -70,6 +70,26 @@ Status checkPatterns(const std::string &flag, const NamePatterns &patterns, cons
                (ofStates ? "; running statistics are held by --batch-norm=frozen" : "; --list-parameters names them")};
 }
 
+/// What the names of trained tensors and the patterns give reason to doubt.
+void warn(const Names &trained, const OnnxGraph &graph, const HandRoles &hand, Names &remarks) {
+  Names folded;
+  bool changed = false;
+  for (const std::string &name : trained) {
+    if (name.compare(0, 6, "onnx::") == 0)
+      folded.push_back(name);
+    changed |= hand.train.matches(name) && graph.roles.held.count(name);
+  }
+  if (!folded.empty())
+    remarks.push_back(
+        counted(folded.size(), "tensor") + " of " + std::to_string(trained.size()) +
+        " that are trained are what PyTorch's exporter folded, and no parameter of a module: " + someOf(folded) +
+        "; merged BatchNormalization is not trained as such, and state_dicts lack these "
+        "names: export with training=TrainingMode.TRAINING, do_constant_folding=False");
+  if (hand.train.size() && !hand.freeze.size() && !changed)
+    remarks.push_back("--train changes nothing: what it names is trained anyway, and so is all else; --freeze='.*' "
+                      "beside it holds all else");
+}
+
 /// Float tensors of the file that only nodes read which are not imported.
 Names readByOthers(const onnx::GraphProto &file, const OnnxGraph &graph) {
   std::set<std::string> read, tensors, names;
@@ -98,7 +118,8 @@ void reportLeftOut(const onnx::GraphProto &file, const OnnxGraph &graph, const s
   if (outputs.empty() || (tensors.empty() && named))
     return;
   const bool one = outputs.size() == 1;
-  std::string line = (one ? "output " : "outputs ") + someOf(outputs) + (one ? " has no loss and is" : " have no loss and are") + " not predicted";
+  std::string line = (one ? "output " : "outputs ") + someOf(outputs) +
+                     (one ? " has no loss and is" : " have no loss and are") + " not predicted";
   if (!tensors.empty())
     line += "; " + counted(tensors.size(), "tensor") + " that only " + (one ? "it needs" : "they need") + " stay" +
             (tensors.size() == 1 ? "s" : "") + " as in the file: " + someOf(tensors);
@@ -132,6 +153,7 @@ Status reportRoles(const OnnxGraph &graph, const Variables &variables, const Han
   if (!roles.byRule.empty() || !roles.chosen.empty())
     line += "; --train and --freeze decide otherwise";
   remarks.push_back(std::move(line));
+  warn(roles.trained, graph, hand, remarks);
   return Success{};
 }
 

@@ -293,6 +293,15 @@ TEST(ImportIntegers, RefusesASingleClass) {
                         "--loss=mse for a number, --loss=bce-with-logits for yes or no; the model has 'z', too"));
 }
 
+TEST(ImportIntegers, SaysThatTheClassesOfTokensAreLast) {
+  const auto proto = withWeights("g (int64[2, 5] ids) => (float[2, 5, 3] y) { y = Gather(w, ids) }");
+  TrainingSpec spec;
+  const auto about = testing::Contains(HasSubstr("of 3 classes for each of 5 tokens it is --loss=token-cross-entropy"));
+  EXPECT_THAT(ImportedModel(proto, spec).report.remarks, about);
+  spec.loss = AttachedLoss::TokenCrossEntropy;
+  EXPECT_THAT(ImportedModel(proto, spec).report.remarks, testing::Not(about));
+}
+
 /// The weights of an output that nothing trains are no longer trained in silence.
 TEST(ImportIntegers, SaysWhichOutputsAreLeftOut) {
   auto proto = parseModel(R"(g (float[2, 3] x) => (float[2, 4] y, float[3, 2] z, int64[2] k) {
@@ -307,9 +316,9 @@ TEST(ImportIntegers, SaysWhichOutputsAreLeftOut) {
   rename(*proto.mutable_graph(), "head", "head.weight");
   ImportedModel model(proto, {});
   ASSERT_TRUE(model.module) << model.error;
-  EXPECT_THAT(model.report.remarks,
-              testing::Contains(HasSubstr("outputs 'z', 'k' have no loss and are not predicted; 1 tensor that only they "
-                                          "need stays as in the file: 'head.weight'; --loss OUTPUT=NAME")));
+  EXPECT_THAT(model.report.remarks, testing::Contains(HasSubstr(
+                                        "outputs 'z', 'k' have no loss and are not predicted; 1 tensor that only they "
+                                        "need stays as in the file: 'head.weight'; --loss OUTPUT=NAME")));
 }
 
 } // namespace

@@ -229,5 +229,25 @@ TEST(Roles, UnusedInitializersAndBranchesAreLeftOut) {
   EXPECT_FALSE(model.variable("s"));
 }
 
+/// What the legacy exporter folds has its own names.
+TEST(Roles, SayWhatIsFoldedAndWhatTrainDoesNotChange) {
+  auto proto = parseModel("g (float[2, 3] x) => (float[2, 4] y) { h = MatMul(x, a) y = Add(h, b) }");
+  addInitializer(proto, "onnx::MatMul_9", {3, 4}, 0.1f, 0.01f);
+  addInitializer(proto, "fc.bias", {4}, 0.1f, 0.01f);
+  rename(*proto.mutable_graph(), "a", "onnx::MatMul_9");
+  rename(*proto.mutable_graph(), "b", "fc.bias");
+  TrainingSpec spec;
+  ASSERT_EQ(ImportedModel(proto, spec).error, "");
+  const auto useless = testing::Contains(HasSubstr("--train changes nothing"));
+  EXPECT_THAT(ImportedModel(proto, spec).report.remarks,
+              testing::AllOf(testing::Contains(HasSubstr("1 tensor of 2 that are trained are what PyTorch's exporter "
+                                                         "folded, and no parameter of a module: 'onnx::MatMul_9'")),
+                             testing::Not(useless)));
+  spec.train = {"fc.*"};
+  EXPECT_THAT(ImportedModel(proto, spec).report.remarks, useless);
+  spec.freeze = {".*"};
+  EXPECT_THAT(ImportedModel(proto, spec).report.remarks, testing::Not(useless));
+}
+
 } // namespace
 } // namespace sluice
