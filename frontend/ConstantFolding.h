@@ -20,10 +20,8 @@ using HostInputs = std::vector<const HostTensor *>; // null: an optional input t
 bool isFoldable(const std::string &opType);
 
 /// The first output of `node` on known inputs. Only for foldable ops, with no null among the inputs that the op needs.
+/// Of kind TooLarge where a result is too large to fold, which a step may compute nevertheless.
 Result<HostTensor> foldNode(const onnx::NodeProto &node, int64_t opset, const HostInputs &inputs);
-
-/// Whether an error of foldNode is that a result is too large, which a step may compute nevertheless.
-bool isTooLarge(const std::string &error);
 
 } // namespace sluice
 

@@ -9,13 +9,8 @@
 
 namespace sluice {
 
-static const std::string tooLargeToFold = " is too large to fold";
-
-Error tooLarge(const Shape &shape) { return Error{"constant of shape " + shapeText(shape) + tooLargeToFold}; }
-
-bool isTooLarge(const std::string &error) {
-  return error.size() > tooLargeToFold.size() &&
-         error.compare(error.size() - tooLargeToFold.size(), tooLargeToFold.size(), tooLargeToFold) == 0;
+Error tooLarge(const Shape &shape) {
+  return {"constant of shape " + shapeText(shape) + " is too large to fold", Error::Kind::TooLarge};
 }
 
 Result<Shape> integers(const Fold &fold, size_t input, const char *name) {

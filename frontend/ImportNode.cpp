@@ -156,7 +156,7 @@ bool tryFold(NodeImport &node) {
       return false;
   }
   Result<HostTensor> folded = foldNode(node.proto(), node.opset, inputs);
-  if (!folded && isTooLarge(folded.error()) && nodeImporters().count(node.proto().op_type()))
+  if (!folded && folded.errorKind() == Error::Kind::TooLarge && nodeImporters().count(node.proto().op_type()))
     return false;
   if (folded)
     (void)node.fold(std::move(*folded));

@@ -14,7 +14,10 @@
 namespace sluice {
 
 struct Error {
+  /// Refused: whatever is read is at fault. TooLarge: it is right, but not for this way of computing it.
+  enum class Kind { Refused, TooLarge };
   std::string message;
+  Kind kind = Kind::Refused;
 };
 
 /// For functions that return nothing on success.
@@ -32,6 +35,8 @@ public:
   const T *operator->() const { return &std::get<T>(state); }
   /// The message; only when there is no value.
   const std::string &error() const { return std::get<Error>(state).message; }
+  /// Of the error, where callers may do something else instead.
+  Error::Kind errorKind() const { return std::get<Error>(state).kind; }
   /// The error, to hand on as a Result of another type.
   Error takeError() { return std::move(std::get<Error>(state)); }
 

@@ -97,9 +97,12 @@ int compileModel(const DriverOptions &options) {
   if (Status free = options.listParameters ? Success{} : checkDestination(options, *file); !free)
     return fail(1, free.error());
   Compilation compilation;
-  if (Status imported = compilation.import(*file, options.spec); !imported)
+  TrainingSpec spec = options.spec;
+  spec.assumesOpen = options.listParameters; // parameters have the same shapes in any batch
+  if (Status imported = compilation.import(*file, spec); !imported)
     return sluice::fail("sluicec", 1, imported.error(), compilation.notes());
   if (options.listParameters) {
+    printNotes("sluicec", compilation.remarks());
     std::cout << listParameters(compilation.module());
     return 0;
   }
