@@ -131,6 +131,7 @@ def verdicts(found):
 ## Beside the papers
 
 - vDNN++ (Figure 9, up to 60 %): of what vDNN's protocol costs over keep, its own takes back {min(back):.0%} to {max(back):.0%} on AlexNet and the deep VGGs.
+  On these it has more memory for that than vDNN, which the paper's vDNN++ does not: {gigabytes(("vgg116", 32), VDNN[3]):.2f} for {gigabytes(("vgg116", 32), VDNN[2]):.2f} GB, {gigabytes(("vgg191", 32), VDNN[3]):.2f} for {gigabytes(("vgg191", 32), VDNN[2]):.2f}.
 - vDNN++ (Table IV, GPU of 11.81 GB): every mode but aconv fits; aconv needs {gigabytes(("vgg116", 32), "vdnn-aconv"):.2f} GB on VGG-116, with momentum, which page 8's 10.87 GB are without
   and fit, and {gigabytes(("vgg191", 32), "vdnn-aconv"):.2f} GB on VGG-191, out of memory in the paper as here.
 - FreeLunch (Tables I and III on ResNet-256): {deep[0]} and, as the hybrid, {deep[1]} times as fast as asynchronous swapping, with masks {deep[2]}; the paper

@@ -93,7 +93,7 @@ void tableTwo(std::ostream &page) {
           "pools by "
        << digits(outside, 0)
        << " MiB in the first row, which is no pool's (the GPU's context and libraries); the "
-          "other rows\nhave that added, too.\n\n"
+          "other rows\nhave that added, too, so that `pools, ours` is what is not fitted.\n\n"
           "| network | mode | expected | pools, ours | actual |\n|---|---|---|---|---|\n";
   Tally tally;
   for (const auto &[row, expected, actual] : rows) {
@@ -180,8 +180,8 @@ void vdnnPools(std::ostream &page) {
          "reverses. dyn offloads nothing, with the fastest kernels: its aggregates\nare those of that.\n\n"
          "Workspaces (p). cuDNN 7's are not published. VGG-16's peak has the non-fused Winograd kernel F(4x4, 3x3), "
          "whose workspace follows from its shapes:\nconv1_2's backward step at batch 64, conv2_2's at 16 (conv1_2's "
-         "would not fit the table there). AlexNet's is the one number that is taken from\nthe tables, from conv(p)'s "
-         "aggregate: a workspace in conv2's backward step of "
+         "would not fit the table there). AlexNet's is taken from\nthe tables, from conv(p)'s "
+         "aggregate at either batch: a workspace in conv2's backward step of "
       << digits(iterationOf({"alexnet", 128, "", "conv", true}, false, false, false).workspace / mebi, 0)
       << " MiB at batch 128 and "
       << digits(iterationOf({"alexnet", 256, "", "conv", true}, false, false, false).workspace / mebi, 0)
