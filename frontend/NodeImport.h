@@ -123,18 +123,22 @@ public:
   /// `axis` counted from the front; -1 after an error.
   int64_t axis(int64_t axis, int64_t rank);
 
-  /// Makes an op whose result types are inferred. Null after an error.
+  /// Makes an op whose result types are inferred. Null after an error, of operands that could not be made, too.
   template <typename Op, typename... Args> Op make(Args &&...args) {
     return makeWith<Op>(resultsOf<Op>(), std::forward<Args>(args)...);
   }
   /// The same of an op that has as many results as its attributes say.
   template <typename Op, typename... Args> Op makeWith(unsigned results, Args &&...args) {
+    if (!function.error.empty())
+      return Op();
     llvm::SmallVector<mlir::Type> placeholders(results, function.builder.getF32Type());
     auto op = Op::create(function.builder, location, mlir::TypeRange(placeholders), std::forward<Args>(args)...);
     return finish(op) ? op : Op();
   }
   /// Makes an op whose result has a type that its operands do not say. Null after an error.
   template <typename Op, typename... Args> mlir::Value makeAs(llvm::ArrayRef<int64_t> shape, Args &&...args) {
+    if (!function.error.empty())
+      return {};
     auto type = mlir::RankedTensorType::get(shape, function.builder.getF32Type());
     auto op = Op::create(function.builder, location, type, std::forward<Args>(args)...);
     return finish(op) ? folded(op) : mlir::Value();
