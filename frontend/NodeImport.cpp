@@ -279,6 +279,7 @@ const NodeImporters &nodeImporters() {
     addQuantization(importers);
     addFourier(importers);
     addRecurrences(importers);
+    addSequenceOrders(importers);
     return importers;
   }();
   return table;

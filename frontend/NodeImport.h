@@ -205,6 +205,7 @@ void addRandom(NodeImporters &table);
 void addQuantization(NodeImporters &table);
 void addFourier(NodeImporters &table);
 void addRecurrences(NodeImporters &table);
+void addSequenceOrders(NodeImporters &table);
 const NodeImporters &nodeImporters();
 
 /// Writes down whether the node's results are integers or truth values in the model, which tells what casts and

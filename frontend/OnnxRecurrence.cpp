@@ -84,29 +84,6 @@ LogicalResult readPeepholes(NodeImport &node, Layer &layer) {
   return success(bool(layer.peepholes));
 }
 
-/// Lengths that all are that of the tensor say nothing.
-LogicalResult readLengths(NodeImport &node, Layer &layer) {
-  if (!node.has(4))
-    return success();
-  if (!node.isIntegral(4))
-    return node.error("sequence_lens must be integers: an input of the model, a constant, or computed from these");
-  const HostTensor *known = node.known(4);
-  for (int64_t i = 0; known && i < known->size(); ++i)
-    if (known->ints[i] < 0 || known->ints[i] > layer.steps)
-      return node.error("has sequences of " + std::to_string(known->ints[i]) + " steps, outside 0 to " +
-                        std::to_string(layer.steps));
-  Value lengths = node.tensor(4);
-  if (lengths && shapeOf(lengths) != ArrayRef<int64_t>{layer.batch})
-    return node.error("sequence_lens must be " + std::to_string(layer.batch) + " integers, has shape " +
-                      shapeText(shapeOf(lengths).vec()));
-  if (!lengths || (known && llvm::all_of(known->ints, [&](int64_t length) { return length == layer.steps; })))
-    return success(bool(lengths));
-  if (!known)
-    node.boundIds(node.moved(4), layer.steps + 1);
-  layer.lengths = node.reshape(lengths, {1, layer.batch, 1});
-  return success(bool(layer.lengths));
-}
-
 Use useOf(int input) {
   Use use;
   use.kind = input < 3 ? Use::Weight : Use::Bias;
@@ -189,21 +166,6 @@ std::pair<Value, Value> biasesOf(NodeImport &node, const Layer &layer, int64_t d
     return {sum(columns), Value()};
   return {joined(node, {sum(2 * width), slab(node, both, 0, 2 * width, width)}, 0),
           slab(node, both, 0, columns + 2 * width, width)};
-}
-
-/// Rows [T*B,...] with every sequence back to front, the steps after its end where they are; done twice, nothing.
-Value turned(NodeImport &node, const Layer &layer, Value rows) {
-  Value steps = stepNumbers(node, layer), one = node.scalar(1, "one");
-  auto batch = HostTensor::zeros({1, layer.batch, 1}, /*integral=*/false);
-  for (int64_t i = 0; i < layer.batch; ++i)
-    batch->floats[i] = static_cast<double>(i);
-  Value fromEnd = binary<train::SubOp>(node, binary<train::SubOp>(node, layer.lengths, one), steps);
-  Value step = selected(node, insideOf(node, layer), fromEnd, steps);
-  Value row = binary<train::AddOp>(node, scaled(node, step, static_cast<double>(layer.batch)),
-                                   node.table(std::move(*batch), "samples"));
-  const int64_t count = layer.steps * layer.batch;
-  Value ids = row ? node.idsOf(node.reshape(row, {count}), count, "steps of sequences") : row;
-  return rowsOf(node, rows, ids);
 }
 
 /// The gates [1,1,G*H] with which a step keeps c of an LSTM, or h of a GRU, exactly. An RNN has none.
@@ -306,7 +268,7 @@ LogicalResult importRecurrence(NodeImport &node) {
   Layer layer;
   layer.directions = directionsOf(node);
   if (layer.directions.empty() || failed(readForm(node, layer)) || failed(readWeights(node, layer)) ||
-      failed(readLengths(node, layer)) || failed(readBias(node, layer)) || failed(readPeepholes(node, layer)) ||
+      failed(readLengths(node, 4, layer)) || failed(readBias(node, layer)) || failed(readPeepholes(node, layer)) ||
       failed(readStates(node, layer, 5, layer.hidden)))
     return failure();
   if (node.proto().op_type() == "LSTM" && failed(readStates(node, layer, 6, layer.cells)))

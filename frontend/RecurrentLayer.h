@@ -41,7 +41,7 @@ struct Direction {
 struct Layer {
   llvm::SmallVector<Direction> directions;
   bool batchFirst = false, couples = false, linearBeforeReset = false;
-  double clip = 0; ///< 0: none
+  double clip = 0;       ///< 0: none
   int64_t gates = 0, steps = 0, batch = 0, inputs = 0, width = 0;
   mlir::Value rows, weight, recurrent, bias, hidden, cells, peepholes;
   mlir::Value lengths; ///< of sequences that end early, as numbers [1,B,1]
@@ -61,6 +61,13 @@ struct Parts {
 struct Output {
   mlir::Value hidden, last, cell;
 };
+
+/// Lengths of sequences, the node's input `input`, into layer.lengths; it needs the layer's steps and batch. Lengths
+/// that all are that of the tensor say nothing.
+mlir::LogicalResult readLengths(NodeImport &node, int input, Layer &layer);
+
+/// Rows [T*B,...] with every sequence back to front, the steps after its end where they are; done twice, nothing.
+mlir::Value turned(NodeImport &node, const Layer &layer, mlir::Value rows);
 
 /// 0, 1 and so on [T,1,1], and where steps lie in their sequence 1, else 0 [T,B,1].
 mlir::Value stepNumbers(NodeImport &node, const Layer &layer);

@@ -27,7 +27,7 @@ DFT DepthToSpace Div Einsum Elu Erf Exp Expand Flatten Floor GRU Gather GatherEl
 GroupNormalization HardSigmoid HardSwish Hardmax Identity InstanceNormalization LRN LSTM LayerNormalization LeakyRelu Log LogSoftmax LpNormalization
 LpPool MatMul Max MaxPool Mean MeanVarianceNormalization Min Mish Mod Mul Neg NegativeLogLikelihoodLoss PRelu Pad Pow RMSNormalization RNN Reciprocal
 ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare Relu Reshape Resize Round
-STFT ScatterElements ScatterND Selu Shrink Sigmoid Sign Sin Sinh Slice Softmax SoftmaxCrossEntropyLoss Softplus Softsign SpaceToDepth Split Sqrt Squeeze
+STFT ReverseSequence ScatterElements ScatterND Selu Shrink Sigmoid Sign Sin Sinh Slice Softmax SoftmaxCrossEntropyLoss Softplus Softsign SpaceToDepth Split Sqrt Squeeze
 Sub Sum Swish Tan Tanh ThresholdedRelu Tile TopK Transpose Trilu Unsqueeze Upsample Where""".split()
 RECURRENT = ("GRU", "LSTM", "RNN")
 LARGEST = 200_000

@@ -145,5 +145,31 @@ TEST(ImportRecurrence, RefusesWhatDoesNotFit) {
               HasSubstr("initial states of shape [1, 8, 3] do not fit, needs [1, 4, 2]"));
 }
 
+/// As TensorFlow's exporter writes the backward layer of Bidirectional, with lengths that the shape gives.
+TEST(ImportRecurrence, SequencesBackToFront) {
+  auto whole = [](const std::string &node) {
+    auto proto = parseModel("g (float[4, 5, 3] x, int64[4] n) => (float[4, 5, 3] y) { h = MatMul(x, w) " + node + " }");
+    addInitializer(proto, "w", {3, 3}, 0.1f, 0.1f);
+    TrainingSpec spec;
+    spec.loss = AttachedLoss::Mse;
+    return std::make_unique<ImportedModel>(proto, spec);
+  };
+  auto full = whole("l = Constant<value = int64[4] {5, 5, 5, 5}>() "
+                    "y = ReverseSequence<batch_axis = 0, time_axis = 1>(h, l)");
+  ASSERT_TRUE(full->module) << full->error;
+  EXPECT_TRUE(full->ops<train::SelectOp>().empty()) << "every sequence has all steps";
+  EXPECT_EQ(extents(full->only<train::EmbeddingOp>().getY()), (std::vector<int64_t>{5, 4, 3}));
+  auto own = whole("y = ReverseSequence<batch_axis = 0, time_axis = 1>(h, n)");
+  ASSERT_TRUE(own->module) << own->error;
+  EXPECT_EQ(extents(own->only<train::EmbeddingOp>().getY()), (std::vector<int64_t>{20, 3}));
+  EXPECT_THAT(whole("l = Constant<value = int64[4] {5, 5, 6, 5}>() "
+                    "y = ReverseSequence<batch_axis = 0, time_axis = 1>(h, l)")
+                  ->error,
+              HasSubstr("sequences of 6 steps, outside 0 to 5"));
+  EXPECT_THAT(whole("y = ReverseSequence<batch_axis = 0, time_axis = 2>(h, n)")->error,
+              HasSubstr("time_axis 2 and batch_axis 0 of [4, 5, 3] must be the first two dimensions"));
+  EXPECT_THAT(whole("y = ReverseSequence<batch_axis = 0, time_axis = 1>(h, h)")->error, HasSubstr("must be integers"));
+}
+
 } // namespace
 } // namespace sluice
