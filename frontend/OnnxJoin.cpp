@@ -36,6 +36,8 @@ LogicalResult importSplit(NodeImport &node) {
   if (axis < 0)
     return failure();
   int64_t extent = shapeOf(x)[axis], parts = node.proto().output_size(), start = 0;
+  if (const int64_t said = node.attributes.integer("num_outputs", parts); said != parts)
+    return node.error("has " + std::to_string(parts) + " outputs, num_outputs is " + std::to_string(said));
   if (!lengths) {
     // Equal parts; the last one may be smaller (opset 18).
     int64_t part = (extent + parts - 1) / std::max<int64_t>(parts, 1);
