@@ -105,9 +105,9 @@ def tensorflow(root):
         save(folder, x, target, losses)
 
 
-def paddle(root):
+def paddle_models():
+    """Layers and the shapes of their samples."""
     import paddle
-    import paddle2onnx
     from paddle.nn import functional
 
     class Attention(paddle.nn.Layer):
@@ -161,7 +161,15 @@ def paddle(root):
         def forward(self, x):
             return self.head(self.third(self.second(functional.relu(self.first(x)))).flatten(1))
 
-    for make, shape in ((Attention, (5, 8)), (Perceptron, (16,)), (Recurrent, (5, 8)), (Masked, (5, 8)), (Picture, (2, 6, 6))):
+    return ((Attention, (5, 8)), (Perceptron, (16,)), (Recurrent, (5, 8)), (Masked, (5, 8)), (Picture, (2, 6, 6)))
+
+
+def paddle(root):
+    import paddle
+    import paddle2onnx
+    from paddle.nn import functional
+
+    for make, shape in paddle_models():
         paddle.seed(1)
         model = make()
         model.eval()
