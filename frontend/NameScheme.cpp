@@ -16,13 +16,26 @@ NameScheme tensorFlowScheme(const std::string &name) {
   static const re2::RE2 variable(
       "(.*/)?(ReadVariableOp(_\\d+)?(/resource)?|read|kernel|bias|gamma|beta|alpha|weights?|biases|embeddings?|"
       "(depthwise|pointwise|recurrent)_kernel|moving_(mean|variance)):\\d+");
-  static const re2::RE2 constant("(.*/)?([xyab]|Const|value|start|delta|limit|epsilon|zeros|ones|Fill)(_\\d+)?:\\d+");
+  static const re2::RE2 constant(
+      "(.*/)?([xyab]|Const|value|start|delta|limit|epsilon|zeros|ones|Fill|"
+      "batchnorm/(Rsqrt|mul_2)|normalization(_\\d+)*/truediv)(_\\d+)?:\\d+"); // of statistics alone
   return matches(name, variable)   ? NameScheme::Module
          : matches(name, constant) ? NameScheme::Constant
                                    : NameScheme::Tool;
 }
 
 } // namespace
+
+std::string mergedLayer(const std::string &name) {
+  static const re2::RE2 merged("(.+)/batchnorm/(mul|sub|add|Rsqrt)(_\\d+)?(:|__)\\d+");
+  std::string layer;
+  return re2::RE2::FullMatch(name, merged, &layer) ? layer : "";
+}
+
+bool isPaddleBuffer(const std::string &name) {
+  static const re2::RE2 buffer("(eager_tmp|generated_tensor)_\\d+");
+  return matches(name, buffer);
+}
 
 NameScheme nameScheme(const std::string &name) {
   static const re2::RE2 tensorFlow(".+:\\d+");
@@ -42,11 +55,16 @@ NameScheme nameScheme(const std::string &name) {
       "_?(r?sqrt|mul|add|sub|div|pow|neg|exp|log|reciprocal|sum|clone|expand|full|(full|ones|zeros)_like|"
       "new_\\w+|arange|view|reshape|unsqueeze|squeeze|permute|transpose|select|slice|cat|where|clamp|to_copy|to|"
       "detach|lift_fresh_copy)(_\\d+)?");
+  static const re2::RE2 splitVariable("(.*/)?ReadVariableOp(_\\d+)?__\\d+"); // by tf2onnx, one for each reader
   if (name.rfind("onnx::", 0) != 0 && matches(name, tensorFlow))
     return tensorFlowScheme(name);
+  if (matches(name, splitVariable))
+    return NameScheme::Module;
   if (name.rfind("const_fold_opt__", 0) == 0) // of variables, too
     return NameScheme::Tool;
-  return matches(name, constant) ? NameScheme::Constant : matches(name, tool) ? NameScheme::Tool : NameScheme::Module;
+  return matches(name, constant) || isPaddleBuffer(name) ? NameScheme::Constant
+         : matches(name, tool)                           ? NameScheme::Tool
+                                                         : NameScheme::Module;
 }
 
 } // namespace sluice

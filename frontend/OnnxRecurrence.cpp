@@ -124,6 +124,8 @@ LogicalResult readBias(NodeImport &node, Layer &layer) {
   if (layer.bias && shapeOf(layer.bias) != ArrayRef<int64_t>{layer.count(), 2 * layer.columns()})
     return node.error("bias of shape " + shapeText(shapeOf(layer.bias).vec()) + " does not fit, needs " +
                       shapeText({layer.count(), 2 * layer.columns()}));
+  const Source *source = node.has(3) ? node.source(3) : nullptr;
+  layer.halfBias = source && node.graph().roles.halfBiases.count(source->name);
   return success(layer.bias || !node.has(3));
 }
 
@@ -159,6 +161,8 @@ std::pair<Value, Value> biasesOf(NodeImport &node, const Layer &layer, int64_t d
   if (!layer.bias)
     return {Value(), resets ? node.filled({width}, 0, "bias") : Value()};
   Value both = partOf(node, layer.bias, direction, {2 * columns});
+  if (layer.halfBias)
+    return {slab(node, both, 0, 0, columns), Value()};
   auto sum = [&](int64_t count) {
     return binary<train::AddOp>(node, slab(node, both, 0, 0, count), slab(node, both, 0, columns, count));
   };

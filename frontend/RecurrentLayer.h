@@ -41,6 +41,7 @@ struct Direction {
 struct Layer {
   llvm::SmallVector<Direction> directions;
   bool batchFirst = false, couples = false, linearBeforeReset = false;
+  bool halfBias = false; ///< the second half of the bias stands for none, see TensorRoles::halfBiases
   double clip = 0;       ///< 0: none
   int64_t gates = 0, steps = 0, batch = 0, inputs = 0, width = 0;
   mlir::Value rows, weight, recurrent, bias, hidden, cells, peepholes;

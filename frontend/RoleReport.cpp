@@ -16,6 +16,7 @@ using Names = std::vector<std::string>;
 /// The model's float tensors by what becomes of them.
 struct Roles {
   Names trained, frozen, byRule, chosen, states;
+  Names halfBiases; ///< of the trained ones
   size_t constants = 0;
 };
 
@@ -26,6 +27,8 @@ Roles rolesOf(const OnnxGraph &graph, const Variables &variables, const HandRole
     (role == train::Role::Constant ? constant : others).insert(name);
     if (role == train::Role::Parameter)
       roles.trained.push_back(name);
+    if (role == train::Role::Parameter && graph.roles.halfBiases.count(name))
+      roles.halfBiases.push_back(name);
     if (role == train::Role::State)
       roles.states.push_back(name);
     if (role == train::Role::Parameter && graph.roles.chosen.count(name) && !hand.trains(name))
@@ -106,6 +109,24 @@ Names readByOthers(const onnx::GraphProto &file, const OnnxGraph &graph) {
   return {names.begin(), names.end()};
 }
 
+/// Says which layers and parameters an exporter's folding has changed, so that training differs from the framework's.
+void remarkOnFolded(const TensorRoles &roles, std::vector<std::string> &remarks) {
+  std::set<std::string> layers;
+  for (const std::string &name : roles.floats)
+    if (std::string layer = mergedLayer(name); !layer.empty())
+      layers.insert(std::move(layer));
+  if (!layers.empty())
+    remarks.push_back("the exporter merged " + counted(layers.size(), "BatchNormalization layer") +
+                      " into other tensors, so that what is trained of them differs from the framework: " +
+                      someOf(Names(layers.begin(), layers.end())) + "; docs/exporting.md says how to keep them");
+  const Names repeated(roles.repeated.begin(), roles.repeated.end());
+  if (!repeated.empty())
+    remarks.push_back(someOf(repeated) + (repeated.size() == 1 ? " repeats" : " repeat") +
+                      " a row for each sample of the batch, as folding leaves a parameter that was expanded, and " +
+                      (repeated.size() == 1 ? "is" : "are") +
+                      " not trained as one row; an open batch, or no folding, when exporting keeps it");
+}
+
 } // namespace
 
 void reportLeftOut(const onnx::GraphProto &file, const OnnxGraph &graph, const std::vector<std::string> &predicted,
@@ -150,10 +171,13 @@ Status reportRoles(const OnnxGraph &graph, const Variables &variables, const Han
                      (held.empty() ? "" : held + ")");
   if (!roles.chosen.empty())
     line += "; trained by rule: " + someOf(roles.chosen);
-  if (!roles.byRule.empty() || !roles.chosen.empty())
+  if (!roles.halfBiases.empty())
+    line += "; of biases that the exporter doubled the zeros are held: " + someOf(roles.halfBiases);
+  if (!roles.byRule.empty() || !roles.chosen.empty() || !roles.halfBiases.empty())
     line += "; --train and --freeze decide otherwise";
   remarks.push_back(std::move(line));
   warn(roles.trained, graph, hand, remarks);
+  remarkOnFolded(graph.roles, remarks);
   return Success{};
 }
 

@@ -3,9 +3,9 @@
 // asks for structure asks it of all that read the tensor, after views.
 #include "frontend/TensorRoles.h"
 
-#include "frontend/GraphReads.h"
 #include "frontend/HostTensor.h"
 #include "frontend/NamePatterns.h"
+#include "frontend/ReadTensor.h"
 #include "onnx/onnx_pb.h"
 
 #include <algorithm>
@@ -31,6 +31,10 @@ const char *describe(Hold hold) {
     return "equal everywhere, and no module names it";
   case Hold::Named:
     return "has the name of an exporter's constant";
+  case Hold::Mask:
+    return "zeros and ones, or zeros and a large negative number, as masks have";
+  case Hold::Preparation:
+    return "no coefficient or intercept of scikit-learn's estimator";
   case Hold::Epsilon:
     return "a small number added to what is divided by";
   case Hold::Root:
@@ -43,32 +47,7 @@ const char *describe(Hold hold) {
 
 bool isByRule(Hold hold) { return hold > Hold::Setting; }
 
-bool isUniform(const FileTensor &tensor) {
-  int64_t count = elementCount(tensor.shape).value_or(0);
-  std::string_view bytes = tensor.bytes;
-  const size_t size = count > 0 ? bytes.size() / static_cast<size_t>(count) : 0;
-  return size && std::memcmp(bytes.data(), bytes.data() + size, bytes.size() - size) == 0;
-}
-
 namespace {
-
-constexpr double largestEpsilon = 0.01;
-
-bool isNorm(const onnx::NodeProto &node) {
-  return isOp(node, {"BatchNormalization", "InstanceNormalization", "LayerNormalization", "GroupNormalization"});
-}
-
-/// A float tensor of the file, and what reads it.
-struct Tensor {
-  const std::string &name;
-  const FileTensor &file;
-  bool isConstantNode;
-  int64_t size;
-  double first; ///< its first element
-  bool uniform; ///< of more than one element
-  NameScheme scheme;
-  std::vector<Read> reads; ///< after views
-};
 
 class RoleFinder {
 public:
@@ -77,32 +56,41 @@ public:
       lossFactors.emplace(graph, reads);
     findCarriers();
     findKinds();
-    fromPyTorch = file.model().producer_name() == "pytorch";
+    const std::string &producer = file.model().producer_name();
+    fromPyTorch = producer == "pytorch";
+    fromTensorFlow = producer == "tf2onnx" || producer == "keras2onnx";
   }
 
   TensorRoles find(const HandRoles &hand) {
     TensorRoles roles;
-    std::vector<Tensor> tensors = collect();
-    modulesAreNamed = std::any_of(tensors.begin(), tensors.end(), [](const Tensor &tensor) {
+    std::vector<ReadTensor> tensors = collect();
+    modulesAreNamed = std::any_of(tensors.begin(), tensors.end(), [](const ReadTensor &tensor) {
       return tensor.size > 1 && tensor.scheme == NameScheme::Module;
     });
-    for (const Tensor &tensor : tensors) {
+    hasEstimator =
+        file.model().producer_name() == "skl2onnx" && std::any_of(tensors.begin(), tensors.end(), isOfEstimator);
+    for (const ReadTensor &tensor : tensors) {
       roles.floats.push_back(tensor.name);
       byRule = false;
-      const std::optional<Hold> hold = hand.trains(tensor.name) ? std::nullopt : holdOf(tensor);
+      const bool byHand = hand.trains(tensor.name);
+      const std::optional<Hold> hold = byHand ? std::nullopt : holdOf(tensor);
       if (hold)
         roles.held[tensor.name] = *hold;
       else if (tensor.isConstantNode)
         roles.weights.insert(tensor.name);
       if (!hold && byRule)
         roles.chosen.insert(tensor.name);
+      if (!hold && !byHand && fromTensorFlow && isHalfBias(tensor))
+        roles.halfBiases.insert(tensor.name);
+      if (isRepeated(tensor, graph.batch))
+        roles.repeated.insert(tensor.name);
     }
     return roles;
   }
 
 private:
-  std::vector<Tensor> collect() const {
-    std::vector<Tensor> tensors;
+  std::vector<ReadTensor> collect() const {
+    std::vector<ReadTensor> tensors;
     auto add = [&](const std::string &name, bool isConstantNode) {
       const FileTensor *tensor = file.tensor(name);
       const int64_t size = tensor ? elementCount(tensor->shape).value_or(0) : 0;
@@ -156,7 +144,7 @@ private:
   }
 
   /// Why the tensor is held; nothing where it is trained.
-  std::optional<Hold> holdOf(const Tensor &tensor) {
+  std::optional<Hold> holdOf(const ReadTensor &tensor) {
     const bool isPath = tensor.scheme == NameScheme::Module && tensor.name.find('.') != std::string::npos;
     if (tensor.isConstantNode && !isPath)
       return holdOfConstant(tensor);
@@ -167,20 +155,24 @@ private:
         return kind->second == "PARAMETER" ? std::nullopt : std::optional(Hold::Buffer);
     if (areAll(tensor, isSetting))
       return Hold::Setting;
+    if (hasEstimator && !isOfEstimator(tensor))
+      return Hold::Preparation;
     const bool oneNumber = tensor.size == 1 || tensor.uniform;
-    if (oneNumber && areAll(tensor, [&](const Read &read) { return isEpsilon(tensor, read); }))
+    if (oneNumber && areAll(tensor, [&](const Read &read) { return isEpsilon(tensor, read, reads, file); }))
       return Hold::Epsilon;
     if (tensor.size == 1 && isWhole(tensor.first) &&
         areAll(tensor, [](const Read &read) { return isOp(*read.first, {"Sqrt"}); }))
       return Hold::Root;
     if (lossFactors && lossFactors->areRead(tensor.reads))
       return Hold::LossFactor;
+    if (isMask(tensor))
+      return Hold::Mask;
     if (tensor.size == 1)
       return holdOfNumber(tensor);
     if (tensor.uniform)
       return holdOfUniform(tensor);
-    const bool isPyTorchConstant = tensor.name.front() == '/';
-    if (tensor.scheme == NameScheme::Constant && (isPyTorchConstant || !isWeight(tensor)))
+    const bool isBuffer = tensor.name.front() == '/' || isPaddleBuffer(tensor.name);
+    if (tensor.scheme == NameScheme::Constant && (isBuffer || !isWeight(tensor)))
       return Hold::Named;
     return std::nullopt;
   }
@@ -191,26 +183,33 @@ private:
   }
 
   /// A Constant node is a weight where it stands as one. PyTorch's exporter writes what is no parameter so.
-  std::optional<Hold> holdOfConstant(const Tensor &tensor) {
+  std::optional<Hold> holdOfConstant(const ReadTensor &tensor) {
     if (fromPyTorch || areMarked || tensor.size == 1 || tensor.uniform || !isWeight(tensor))
       return Hold::ConstantNode;
     byRule = true;
     return std::nullopt;
   }
 
-  std::optional<Hold> holdOfNumber(const Tensor &tensor) {
-    if (std::any_of(tensor.reads.begin(), tensor.reads.end(), isWeightRead) || isBiasOfOneColumn(tensor))
+  std::optional<Hold> holdOfNumber(const ReadTensor &tensor) {
+    // A number that is expanded to an initial state stands before a product, too.
+    const bool isWeightHere = std::any_of(tensor.reads.begin(), tensor.reads.end(), [](const Read &read) {
+      return isWeightRead(read) && !(isOp(*read.first, {"MatMul", "Gemm"}) && read.second == 0);
+    });
+    if (isWeightHere || isBiasOfOneColumn(tensor, reads, file))
       return std::nullopt;
-    if (areMarked || tensor.scheme != NameScheme::Module)
+    if (areMarked || tensor.scheme != NameScheme::Module || isFactorOfSilu(tensor))
       return Hold::Number;
     byRule = true;
     return std::nullopt;
   }
 
   /// Fresh scales are 1 and fresh biases 0, which would be pointless constants, unless they are as long as the batch.
-  std::optional<Hold> holdOfUniform(const Tensor &tensor) {
+  std::optional<Hold> holdOfUniform(const ReadTensor &tensor) {
     if (tensor.scheme == NameScheme::Module)
       return std::nullopt;
+    // Without a bias of its own, TensorFlow's cell is given one of zeros.
+    if (fromTensorFlow && isHalfBias(tensor))
+      return Hold::Uniform;
     const bool hasBatch = tensor.file.shape.size() > 1 && graph.batch > 1 && tensor.file.shape[0] == graph.batch;
     const bool isWeightHere = std::any_of(tensor.reads.begin(), tensor.reads.end(), [&](const Read &read) {
       return isWeightRead(read) && !(isNorm(*read.first) && modulesAreNamed) &&
@@ -219,61 +218,19 @@ private:
     if (tensor.scheme != NameScheme::Constant && isWeightHere)
       return std::nullopt;
     if (tensor.scheme != NameScheme::Constant && !hasBatch &&
-        areAll(tensor, [&](const Read &read) { return isNeutral(tensor.first, read); })) {
+        areAll(tensor, [&](const Read &read) { return isNeutral(tensor.first, read) || isSlope(read, reads); })) {
       byRule = true;
       return std::nullopt;
     }
     return Hold::Uniform;
   }
 
-  template <typename Predicate> static bool areAll(const Tensor &tensor, const Predicate &predicate) {
-    return !tensor.reads.empty() && std::all_of(tensor.reads.begin(), tensor.reads.end(), predicate);
-  }
-
   static bool isWhole(double number) { return number >= 2 && number == std::floor(number); }
-
-  static bool isWeightRead(const Read &read) {
-    const auto &[node, input] = read;
-    if (isOp(*node, {"Conv", "ConvTranspose", "PRelu"}) || isNorm(*node))
-      return input == 1 || input == 2;
-    if (isOp(*node, {"LSTM", "GRU", "RNN"}))
-      return input >= 1 && input <= 3;
-    return isOp(*node, {"Gemm", "MatMul"});
-  }
-  static bool isWeight(const Tensor &tensor) {
-    return std::any_of(tensor.reads.begin(), tensor.reads.end(), isWeightRead);
-  }
 
   static bool isNeutral(double value, const Read &read) {
     const auto &[node, input] = read;
     return (isOp(*node, {"Mul"}) && (value == 0 || value == 1)) || (isOp(*node, {"Div"}) && input == 1 && value == 1) ||
            (isOp(*node, {"Add", "Sub"}) && value == 0);
-  }
-
-  /// Whether the tensor is a small summand, or bound, of what a root, a logarithm or a quotient takes.
-  bool isEpsilon(const Tensor &tensor, const Read &read) const {
-    const onnx::NodeProto &node = *read.first;
-    if (!isOp(node, {"Add", "Max"}) || node.output_size() != 1 || !(std::abs(tensor.first) <= largestEpsilon) ||
-        tensor.first == 0)
-      return false;
-    const std::vector<Read> behind = reads.readsOf(node.output(0));
-    return !behind.empty() && std::all_of(behind.begin(), behind.end(), [&](const Read &next) {
-      return isOp(*next.first, {"Sqrt", "Log", "Reciprocal"}) || (isOp(*next.first, {"Div"}) && next.second == 1) ||
-             (isOp(*next.first, {"Pow"}) && next.second == 0 && takesRoot(*next.first, file));
-    });
-  }
-
-  /// A bias of Linear(n, 1) is a vector of one number.
-  bool isBiasOfOneColumn(const Tensor &tensor) const {
-    return !tensor.file.shape.empty() && areAll(tensor, [&](const Read &read) {
-      if (!isOp(*read.first, {"Add"}) || read.first->input_size() != 2)
-        return false;
-      const onnx::NodeProto *product = reads.producerOf(read.first->input(1 - read.second));
-      if (!product || !isOp(*product, {"MatMul"}))
-        return false;
-      const FileTensor *weight = file.tensor(product->input(1));
-      return weight && !weight->shape.empty() && weight->shape.back() == 1;
-    });
   }
 
   const OnnxFile &file;
@@ -282,7 +239,7 @@ private:
   std::optional<LossFactors> lossFactors;
   std::set<std::string> carriers;
   std::map<std::string, std::string> kinds;
-  bool areMarked = false, fromPyTorch = false, modulesAreNamed = false;
+  bool areMarked = false, fromPyTorch = false, fromTensorFlow = false, hasEstimator = false, modulesAreNamed = false;
   bool byRule = false; ///< of the tensor at hand, when it is trained
 };
 

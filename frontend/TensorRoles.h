@@ -33,6 +33,8 @@ enum class Hold {
   Number,       ///< a single number that no module names
   Uniform,      ///< equal everywhere, and no module names it
   Named,        ///< it has a name that exporters give constants alone
+  Mask,         ///< zeros and ones that are factors, zeros and one large negative number that are summands
+  Preparation,  ///< of a step before an estimator of scikit-learn, which its training does not change
   Epsilon,      ///< a small number added to what a root, a logarithm or a quotient takes
   Root,         ///< a whole number whose root is taken
   LossFactor    ///< it weighs a term of the loss, which would only shrink
@@ -48,6 +50,10 @@ struct TensorRoles {
   std::map<std::string, Hold> held;
   std::set<std::string> weights; ///< outputs of Constant nodes that are no constants
   std::set<std::string> chosen;  ///< trained by rule: single numbers that a module names, for instance
+  /// Trained biases [D,2*G*H] of recurrent layers whose second half stands for a bias that the framework does not have:
+  /// zeros, which stay.
+  std::set<std::string> halfBiases;
+  std::set<std::string> repeated; ///< a row for each sample, all the same: what folding leaves of an expanded parameter
 };
 
 /// Roles of the live tensors of a graph. Tensors that are trained by hand are held by none of the rules.
@@ -55,10 +61,23 @@ TensorRoles findRoles(const OnnxFile &file, const OnnxGraph &graph, bool modelHa
 
 /// Whether every element of a file tensor has the same bytes.
 bool isUniform(const FileTensor &tensor);
+/// Whether all its slices along the first dimension, several, have the same bytes.
+bool hasEqualRows(const FileTensor &tensor);
+/// Whether a float32 tensor holds zeros and ones alone, and both.
+bool isGate(const FileTensor &tensor);
+/// Whether a float32 tensor holds zeros and one finite number of -100 or less alone, and both: what is added to scores
+/// of attention to hide them.
+bool hidesScores(const FileTensor &tensor);
+/// Of a float32 tensor [rows, 2*n], n > 0: whether the last n numbers of each row are zero.
+bool endsInZeros(const FileTensor &tensor);
 
 /// Whose scheme a tensor's name follows.
 enum class NameScheme { Module, Tool, Constant };
 NameScheme nameScheme(const std::string &name);
+/// The layer of TensorFlow's BatchNormalization of which the tensor is a merged part; empty for others.
+std::string mergedLayer(const std::string &name);
+/// Whether Paddle calls tensors so that are no parameters: those end in .w_0 or .b_0.
+bool isPaddleBuffer(const std::string &name);
 
 } // namespace sluice
 

@@ -24,6 +24,10 @@ using namespace sluice;
 /// by, half of what was given back before, and a 4096th of the budget at least.
 static constexpr int maxReplans = 12;
 
+/// So many plans are placed to find an arena below that of the plan with the least memory. A fixed number, so that every
+/// budget sees the same plans.
+static constexpr int maxBelowLeast = 12;
+
 /// Size of the placed host arena.
 static int64_t hostBytes(ModuleOp module) {
   int64_t bytes = 0;
@@ -73,6 +77,7 @@ private:
   std::optional<Placed> planWithLeast(int64_t memory, int64_t budget);
   bool belowLeast(const Placed &placed);
 
+  int placings = 0;
   const ModuleOp linearized;
   const Stage until;
   const PipelineOptions &options;
@@ -83,6 +88,7 @@ private:
 
 /// One plan of `shrink` bytes less than the budget. Without a budget nothing needs to be placed.
 std::optional<Placed> Replanning::place(const std::string &budget, int64_t shrink) {
+  ++placings;
   cause = {};
   cause.known = &known;
   complaints.clear();
@@ -133,7 +139,8 @@ std::optional<Placed> Replanning::planWithLeast(int64_t memory, int64_t budget) 
   std::optional<Placed> least = place(std::to_string(memory), 0);
   if (least && least->arena - memory <= negligible(memory))
     return least;
-  for (int64_t saving = slotAlignment; least && least->arena > budget && saving > 0;) {
+  const int first = placings;
+  for (int64_t saving = slotAlignment; least && least->arena > budget && saving > 0 && placings - first < maxBelowLeast;) {
     if (std::optional<Placed> less = planWithin(std::to_string(least->arena - saving))) {
       saving = least->arena - less->arena > saving ? slotAlignment : 2 * saving;
       least = std::move(less);

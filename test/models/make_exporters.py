@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the small models of test/models/exporters: what tf2onnx, paddle2onnx and skl2onnx write of an attention block, a recurrent layer and
-perceptrons, with the losses of six SGD steps that TensorFlow, Paddle and numpy compute of them. Each exporter needs a Python environment of its
-own; the results are committed, so the tests need none.
+"""Makes the small models of test/models/exporters: what tf2onnx, paddle2onnx and skl2onnx write of attention blocks, with a mask and without,
+recurrent layers, also in both directions, convolutions with one channel, perceptrons, also behind principal components, with the losses of six SGD
+steps that TensorFlow, Paddle and numpy compute of them. Each exporter needs a Python environment of its own; the results are committed, so the tests
+need none.
 
     pip install tensorflow-cpu tf2onnx;       test/models/make_exporters.py tensorflow
     pip install paddlepaddle paddle2onnx;     test/models/make_exporters.py paddle
@@ -69,14 +70,26 @@ def tensorflow(root):
     def recurrent(x):
         return layers.Dense(CLASSES)(layers.GRU(6)(x))
 
-    for make, shape in ((attention, (5, 8)), (perceptron, (16,)), (recurrent, (5, 8))):
+    def bidirectional(x):
+        return layers.Dense(CLASSES)(layers.Bidirectional(layers.GRU(3))(layers.Bidirectional(layers.LSTM(4, return_sequences=True))(x)))
+
+    def masked(x):
+        x = layers.LayerNormalization()(x + layers.MultiHeadAttention(2, 4)(x, x, use_causal_mask=True))
+        return layers.Dense(CLASSES)(layers.PReLU(alpha_initializer=keras.initializers.Constant(0.25), name="slopes")(layers.Dense(6)(x[:, -1])))
+
+    def picture(x):
+        return layers.Dense(CLASSES)(layers.Flatten()(layers.Conv2DTranspose(1, 3, strides=2, padding="same")(layers.Conv2D(4, 3)(x))))
+
+    for make, shape in ((attention, (5, 8)), (perceptron, (16,)), (recurrent, (5, 8)), (bidirectional, (5, 8)), (masked, (5, 8)), (picture, (6, 6, 2))):
         keras.utils.set_random_seed(1)
         keras.backend.clear_session()
         x = keras.Input(shape)
         model = keras.Model(x, make(x))
         generator = np.random.default_rng(5)
         for variable in model.trainable_variables:  # the exporter leaves out biases that are zero
-            variable.assign_add(generator.normal(scale=0.1, size=variable.shape))
+            noise = generator.normal(scale=0.1, size=variable.shape)
+            if "slopes" not in variable.path:  # which are to be all equal
+                variable.assign_add(noise)
         folder = root / f"tensorflow-{make.__name__}"
         folder.mkdir(parents=True, exist_ok=True)
         signature = [tf.TensorSpec((BATCH, *shape), tf.float32, name="input")]
@@ -92,9 +105,9 @@ def tensorflow(root):
         save(folder, x, target, losses)
 
 
-def paddle(root):
+def paddle_models():
+    """Layers and the shapes of their samples."""
     import paddle
-    import paddle2onnx
     from paddle.nn import functional
 
     class Attention(paddle.nn.Layer):
@@ -127,7 +140,36 @@ def paddle(root):
         def forward(self, x):
             return self.head(self.layer(x)[0][:, -1])
 
-    for make, shape in ((Attention, (5, 8)), (Perceptron, (16,)), (Recurrent, (5, 8))):
+    class Masked(paddle.nn.Layer):
+        """Causal, of inputs that buffers normalize."""
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("mean", paddle.linspace(-0.5, 0.5, 8))
+            self.attention, self.norm, self.head = paddle.nn.MultiHeadAttention(8, 2), paddle.nn.LayerNorm(8), paddle.nn.Linear(8, CLASSES)
+
+        def forward(self, x):
+            x = x - self.mean
+            mask = paddle.triu(paddle.full([5, 5], -1e9), 1)
+            return self.head(self.norm(x + self.attention(x, x, x, attn_mask=mask))[:, -1])
+
+    class Picture(paddle.nn.Layer):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = paddle.nn.Conv2D(2, 4, 3), paddle.nn.Conv2DTranspose(4, 1, 2, stride=2)
+            self.third, self.head = paddle.nn.Conv2D(1, 1, 3), paddle.nn.Linear(36, CLASSES)
+
+        def forward(self, x):
+            return self.head(self.third(self.second(functional.relu(self.first(x)))).flatten(1))
+
+    return ((Attention, (5, 8)), (Perceptron, (16,)), (Recurrent, (5, 8)), (Masked, (5, 8)), (Picture, (2, 6, 6)))
+
+
+def paddle(root):
+    import paddle
+    import paddle2onnx
+    from paddle.nn import functional
+
+    for make, shape in paddle_models():
         paddle.seed(1)
         model = make()
         model.eval()
@@ -152,25 +194,34 @@ def paddle(root):
 def sklearn(root):
     """Its own losses are of a solver of its own, so numpy computes those of a hidden layer with ReLU."""
     import skl2onnx
+    from sklearn.decomposition import PCA
     from sklearn.neural_network import MLPClassifier
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
     x, target = data((6,))
-    model = MLPClassifier((8,), max_iter=5, random_state=1).fit(x, target)
-    folder = root / "sklearn-perceptron"
-    folder.mkdir(parents=True, exist_ok=True)
-    file = skl2onnx.to_onnx(model, x[:1], options={"zipmap": False}, target_opset=17)
-    (folder / "model.onnx").write_bytes(file.SerializeToString())
-    (a, b), (c, d) = model.coefs_, model.intercepts_
-    losses = []
-    for part, ids in batches(x.astype(np.float64), target):
-        hidden = part @ a + c
-        active = np.maximum(hidden, 0)
-        scores = np.exp(active @ b + d)
-        shares = scores / scores.sum(1, keepdims=True)
-        losses.append(-np.log(shares[np.arange(BATCH), ids]).mean())
-        gradient = (shares - np.eye(CLASSES)[ids]) / BATCH
-        before = (gradient @ b.T) * (hidden > 0)
-        a, b, c, d = (a - RATE * part.T @ before, b - RATE * active.T @ gradient, c - RATE * before.sum(0), d - RATE * gradient.sum(0))
-    save(folder, x, target, losses)
+
+    def perceptron():
+        return MLPClassifier((8,), max_iter=5, random_state=1)
+
+    for name, model in (("perceptron", perceptron()), ("components", make_pipeline(StandardScaler(), PCA(4, whiten=True), perceptron()))):
+        model.fit(x, target)
+        estimator, inputs = (model.steps[-1][1], model[:-1].transform(x)) if name == "components" else (model, x)
+        folder = root / f"sklearn-{name}"
+        folder.mkdir(parents=True, exist_ok=True)
+        file = skl2onnx.to_onnx(model, x[:1], options={id(estimator): {"zipmap": False}}, target_opset=17, black_op={"Scaler"})
+        (folder / "model.onnx").write_bytes(file.SerializeToString())
+        (a, b), (c, d) = estimator.coefs_, estimator.intercepts_
+        losses = []
+        for part, ids in batches(inputs.astype(np.float64), target):
+            hidden = part @ a + c
+            active = np.maximum(hidden, 0)
+            scores = np.exp(active @ b + d)
+            shares = scores / scores.sum(1, keepdims=True)
+            losses.append(-np.log(shares[np.arange(BATCH), ids]).mean())
+            gradient = (shares - np.eye(CLASSES)[ids]) / BATCH
+            before = (gradient @ b.T) * (hidden > 0)
+            a, b, c, d = (a - RATE * part.T @ before, b - RATE * active.T @ gradient, c - RATE * before.sum(0), d - RATE * gradient.sum(0))
+        save(folder, x, target, losses)
 
 
 def main():

@@ -11,9 +11,10 @@ using testing::HasSubstr;
 using train::Role;
 
 TEST(NameScheme, TellsModulesFromTools) {
-  for (const char *name : {"blocks.0.gamma", "logit_scale", "temperature", "act.weight", "attn_0.w_0", "coefficient1",
-                           "intercepts1", "dense/BiasAdd/ReadVariableOp:0", "gru_cell/split/ReadVariableOp/resource:0",
-                           "dense/kernel:0", "conv1_w_0", "skip.scalar", "stage_one.scale"})
+  for (const char *name :
+       {"blocks.0.gamma", "logit_scale", "temperature", "act.weight", "attn_0.w_0", "coefficient1", "intercepts1",
+        "dense/BiasAdd/ReadVariableOp:0", "gru_cell/split/ReadVariableOp/resource:0", "dense/kernel:0",
+        "scale/mul/ReadVariableOp__345", "conv1_w_0", "skip.scalar", "stage_one.scale"})
     EXPECT_EQ(nameScheme(name), NameScheme::Module) << name;
   for (const char *name :
        {"onnx::Mul_123", "/attn/Mul_output_0", "const_fold_opt__593", "ln/Reshape:0", "217", "val_12",
