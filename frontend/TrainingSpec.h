@@ -68,8 +68,9 @@ struct TrainingSpec {
   bool accumulate = false;        ///< gradients are summed over the batches of a step
   bool average = false;           ///< parameters have running averages
   std::string precision = "fp32"; ///< or tf32, bf16, fp16
-  bool assumesOpen = false;       ///< --check, --list-parameters: open dimensions that no flag fixes are assumed to be of usual extents
-  std::optional<int64_t> batch;   ///< --batch: of the inputs that share the first input's batch
+  bool assumesOpen =
+      false; ///< --check, --list-parameters: open dimensions that no flag fixes are assumed to be of usual extents
+  std::optional<int64_t> batch; ///< --batch: of the inputs that share the first input's batch
   static constexpr int64_t noBatch = -1;
   /// --batch-dim: the dimension of an input, or of the output, that counts the samples, or noBatch: a sample is all of
   /// it.

@@ -24,8 +24,8 @@ using namespace sluice;
 /// by, half of what was given back before, and a 4096th of the budget at least.
 static constexpr int maxReplans = 12;
 
-/// So many plans are placed to find an arena below that of the plan with the least memory. A fixed number, so that every
-/// budget sees the same plans.
+/// So many plans are placed to find an arena below that of the plan with the least memory. A fixed number, so that
+/// every budget sees the same plans.
 static constexpr int maxBelowLeast = 12;
 
 /// Size of the placed host arena.
@@ -140,7 +140,8 @@ std::optional<Placed> Replanning::planWithLeast(int64_t memory, int64_t budget) 
   if (least && least->arena - memory <= negligible(memory))
     return least;
   const int first = placings;
-  for (int64_t saving = slotAlignment; least && least->arena > budget && saving > 0 && placings - first < maxBelowLeast;) {
+  int64_t saving = least ? (least->arena - memory) / 4 / slotAlignment * slotAlignment : 0;
+  while (least && least->arena > budget && saving > 0 && placings - first < maxBelowLeast) {
     if (std::optional<Placed> less = planWithin(std::to_string(least->arena - saving))) {
       saving = least->arena - less->arena > saving ? slotAlignment : 2 * saving;
       least = std::move(less);
