@@ -32,7 +32,7 @@ Dataset::Dataset(const DataOptions &options, const Program &program) : program(p
       throw std::logic_error(
           text("input '", program.inputs[i].name, "' does not have the batch as its first dimension"));
   }
-  source = openSource({options.where, options.seed, options.targets, options.skipBad, options.inputs,
+  source = openSource({options.where, options.seed, options.targets, options.skipBad, options.keepNan, options.inputs,
                        options.images.carried, options.columns, options.classes},
                       program);
   preparePipelines();
