@@ -154,13 +154,15 @@ static void prepare(const Arguments &arguments, const Program &program, const En
 }
 
 /// What is to be known before the first step.
-static void announce(const TrainingFiles &files, const std::optional<InitialWeights> &initial,
-                     const std::string &adopted) {
+static void announce(const Arguments &arguments, const TrainingFiles &files,
+                     const std::optional<InitialWeights> &initial, const std::string &adopted) {
   if (initial)
     std::fputs(initial->report().c_str(), stdout);
+  if (!arguments.knownColumns.empty() && files.readsTable)
+    std::printf("tables:        columns, categories and standardization are those of the weights\n");
   if (!adopted.empty())
     std::printf("images:        prepared as for the weights: %s\n", printable(adopted).c_str());
-  files.printNotes();
+  files.printNotes(arguments.name);
   std::fputs(memoryNotes().c_str(), stdout);
   std::fflush(stdout);
 }
@@ -186,11 +188,13 @@ static std::vector<EngineTime> enginesFor(const std::string &profile) {
 /// Of the weights that the run starts from. Those that are trained on for other data have other classes.
 static std::string adoptPreparation(const std::optional<SavedRun> &saved, const std::optional<InitialWeights> &initial,
                                     const Program &program, Arguments &arguments) {
-  if (saved)
-    return adopt(saved->state().preparation, arguments, true);
-  if (initial)
-    return adopt(initial->preparation(), arguments, !arguments.data);
-  return program.preparation ? adopt(readPreparation(program.preparation), arguments, !arguments.data) : "";
+  const Preparation preparation = saved                 ? saved->state().preparation
+                                  : initial             ? initial->preparation()
+                                  : program.preparation ? readPreparation(program.preparation)
+                                                        : Preparation();
+  for (const std::string &doubt : doubtsOf(preparation, arguments))
+    std::fprintf(stderr, "%s: warning: %s\n", printable(arguments.name).c_str(), printable(doubt).c_str());
+  return adopt(preparation, arguments, saved || !arguments.data);
 }
 
 static Preparation preparationFor(const Arguments &arguments, const TrainingFiles &files) {
@@ -241,7 +245,7 @@ static void runProgram(Arguments arguments, const Program &program, const Entry 
     checkData(run, *files.training, arguments);
   prepare(arguments, program, entry);
   run.preparation = preparationFor(arguments, files);
-  announce(files, initial, adopted);
+  announce(arguments, files, initial, adopted);
   Recording recording;
   std::vector<TensorError> errors;
   const size_t scratch = (program.deviceBytes + 255) / 256 * 256;

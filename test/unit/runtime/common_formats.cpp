@@ -59,6 +59,40 @@ TEST(ImageFolder, CountsImagesThatItDoesNotRead) {
                          "/c: the class has no .jpg, .jpeg or .png: 14 images are neither JPEG nor PNG");
 }
 
+/// As torchvision's ImageFolder: folders sorted by their whole paths, the images of each by name.
+TEST(ImageFolder, ReadsFoldersInFolders) {
+  Folder folder;
+  makeClasses(folder);
+  for (const char *name : {"a/deep", "a/deep/er", "a/deep-1", "a/.hidden"}) {
+    std::filesystem::create_directories(folder / name);
+    folder.write(name + std::string("/1.png"), picture("grey.png"));
+  }
+  const Program program = programWith(images);
+  const auto names = [&] {
+    std::vector<std::string> list;
+    for (const std::string &path : Dataset(from("imagefolder:" + folder.path), program).paths())
+      list.push_back(path.substr(folder.path.size() + 1));
+    return list;
+  };
+  EXPECT_EQ(names(), (std::vector<std::string>{"a/10.JPG", "a/2.png", "a/deep/1.png", "a/deep-1/1.png",
+                                               "a/deep/er/1.png", "b/1.png", "c/1.jpeg"}));
+  // A folder elsewhere in the data may be linked to, but not one that leads in circles or out.
+  std::filesystem::create_symlink("../b", folder / "c/more");
+  EXPECT_EQ(names().back(), "c/more/1.png");
+  std::filesystem::create_symlink("..", folder / "c/more/back");
+  expectError<DataError>(names, "are read already: remove the link");
+  std::filesystem::remove(folder / "b/back");
+  std::filesystem::remove(folder / "c/more");
+  std::filesystem::create_symlink("/tmp", folder / "c/more");
+  expectError<DataError>(names, "/c/more is a link that leads nowhere or out of");
+  std::filesystem::remove(folder / "c/more");
+  std::string path = folder / "c";
+  for (int i = 0; i < 65; ++i)
+    path += "/d";
+  std::filesystem::create_directories(path);
+  expectError<DataError>(names, "folders lie in one another 64 levels deep");
+}
+
 /// The next sample takes the place of a bad one, with any number of workers.
 TEST(ImageFolder, SkipsBadImages) {
   Folder folder;
