@@ -153,11 +153,25 @@ static void prepare(const Arguments &arguments, const Program &program, const En
     announceCheckpointCopy(program, arguments.checkpointTrainedOnly);
 }
 
+/// How a run goes on otherwise than it began, as far as the recipe beside its checkpoint says how that was.
+static std::string changesOf(const Arguments &arguments) {
+  if (!arguments.resume || !arguments.data)
+    return "";
+  const std::string path = recipePath(parentFolder(resumedPath(*arguments.resume)));
+  const std::string list = differencesFrom(path, arguments);
+  return list.empty() ? "" : text("unlike ", path, ": ", list, "; --recipe=", path, " takes what it says");
+}
+
 /// What is to be known before the first step.
 static void announce(const Arguments &arguments, const TrainingFiles &files,
                      const std::optional<InitialWeights> &initial, const std::string &adopted) {
   if (initial)
     std::fputs(initial->report().c_str(), stdout);
+  if (const std::string changes = changesOf(arguments); !changes.empty())
+    std::printf("goes on:       %s\n", printable(changes).c_str());
+  if (arguments.recipe && arguments.resume && !arguments.data && (arguments.evaluate || arguments.predict))
+    std::printf("recipe:        %s is that of the weights: nothing of its training and files is taken\n",
+                printable(*arguments.recipe).c_str());
   if (!arguments.knownColumns.empty() && files.readsTable)
     std::printf("tables:        columns, categories and standardization are those of the weights\n");
   if (!adopted.empty())
@@ -238,7 +252,7 @@ static void runProgram(Arguments arguments, const Program &program, const Entry 
     initial.emplace(*arguments.init, program);
   const std::string adopted = adoptPreparation(saved, initial, program, arguments);
   // Data and log are opened before anything is allocated: most mistakes end a run at once.
-  TrainingFiles files(arguments, program, run.seed, initial ? initial->paths() : std::vector<std::string>());
+  TrainingFiles files(arguments, program, run, initial ? initial->paths() : std::vector<std::string>());
   if (arguments.quiet) // a log to /dev/stdout was opened before
     silenceStandardOutput();
   if (files.training)

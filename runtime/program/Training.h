@@ -19,8 +19,8 @@ namespace sluice {
 /// What a run reads and writes. Opened, or tried, before memory is allocated: a path that cannot be written should not
 /// end a run that took hours.
 struct TrainingFiles {
-  /// `weights`: what else the run reads.
-  TrainingFiles(const Arguments &arguments, const Program &program, uint64_t seed,
+  /// `run`: where it begins. `weights`: what else the run reads.
+  TrainingFiles(const Arguments &arguments, const Program &program, const RunState &run,
                 const std::vector<std::string> &weights = {});
 
   std::unique_ptr<Dataset> training, evaluation, prediction; ///< null when not asked for

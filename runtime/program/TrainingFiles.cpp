@@ -133,9 +133,9 @@ void TrainingFiles::tellHyperparameters(const LogFields &start, const Arguments 
   events.writeHyperparameters(fields);
 }
 
-TrainingFiles::TrainingFiles(const Arguments &arguments, const Program &program, uint64_t seed,
+TrainingFiles::TrainingFiles(const Arguments &arguments, const Program &program, const RunState &run,
                              const std::vector<std::string> &weights) {
-  openData(arguments, program, seed);
+  openData(arguments, program, run.seed);
   std::vector<std::string> inputs = {"/proc/self/exe"};
   for (const auto &data : {training.get(), evaluation.get(), prediction.get()})
     if (data)
@@ -166,8 +166,11 @@ TrainingFiles::TrainingFiles(const Arguments &arguments, const Program &program,
       OutputFile{*path};
   if (arguments.tensorboard)
     events.open(*arguments.tensorboard);
+  using Resumed = Log::Resumed;
   if (arguments.log)
-    log.open(*arguments.log);
+    log.open(*arguments.log, arguments.resume ? std::optional(Resumed{program.model, run.seed, run.step,
+                                                                      training != nullptr, run.evaluationDue})
+                                              : std::nullopt);
 }
 
 } // namespace sluice
