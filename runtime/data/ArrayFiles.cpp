@@ -5,14 +5,17 @@
 
 #include "runtime/data/ArrayFiles.h"
 
+#include "runtime/Errors.h"
+#include "runtime/data/ImageFiles.h"
 #include "runtime/files/Safetensors.h"
 #include "runtime/files/Zip.h"
-
-#include "runtime/Errors.h"
 
 #include <algorithm>
 #include <cctype>
 #include <cstring>
+#include <filesystem>
+
+namespace fs = std::filesystem;
 
 namespace sluice {
 
@@ -52,6 +55,51 @@ static NpyFile openTensor(const SafetensorsFile &file, const std::string &name) 
     if (entry.type == word)
       return NpyFile(InputFile(file.path()), entry.offset, type, entry.dims, whole, booleans);
   throw DataError(text(whole, " is ", entry.type, ": save it as F32, I64, I32, U8 or BOOL"));
+}
+
+/// What --data without a kind was probably meant to be; empty: nothing to say.
+static std::string otherKind(const std::string &path) {
+  std::error_code error;
+  if (fs::is_regular_file(path, error)) {
+    for (const auto &[ending, kind] : {std::pair{".csv", "csv"},
+                                       {".npz", "npz"},
+                                       {".safetensors", "safetensors"},
+                                       {".tar", "shards"},
+                                       {".bin", "tokens"}})
+      if (endsWith(path, ending))
+        return text("; a file is ", kind, ":", path);
+    return "";
+  }
+  const auto anyImage = [&](const std::string &folder) {
+    fs::directory_iterator entries(folder, error);
+    for (int looked = 0; !error && entries != fs::directory_iterator() && looked < 1000; ++looked) {
+      if (isImageName(entries->path().filename().string()))
+        return true;
+      entries.increment(error);
+    }
+    return false;
+  };
+  bool any = anyImage(path);
+  fs::directory_iterator entries(path, error);
+  for (int looked = 0; !any && !error && entries != fs::directory_iterator() && looked < 100; ++looked) {
+    any = entries->is_directory(error) && anyImage(entries->path().string());
+    entries.increment(error);
+  }
+  return any ? text("; a folder of images is imagefolder:", path,
+                    ", with a subfolder for each class, or segmentation:", path, ",masks=FOLDER")
+             : "";
+}
+
+static NpyFile openInFolder(const std::string &folder, const std::string &name) {
+  const std::string path = joinPath(folder, fileName(name));
+  std::error_code error;
+  try {
+    return NpyFile(path);
+  } catch (const DataError &reason) {
+    if (fs::exists(path, error))
+      throw;
+    throw DataError(text(reason.what(), otherKind(folder)));
+  }
 }
 
 static bool serves(DataType file, DataType input) {
@@ -206,7 +254,7 @@ ArrayFiles::ArrayFiles(Container container, const std::string &path, const Progr
     const std::string name = arrayName(program, i);
     const NpyFile &array = *arrays.emplace_back(zip       ? openMember(*zip, name)
                                                 : tensors ? openTensor(*tensors, name)
-                                                          : NpyFile(joinPath(path, fileName(name))));
+                                                          : openInFolder(path, name));
     if (container == Container::Folder)
       files.push_back(array.path());
   }

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <set>
 
 namespace fs = std::filesystem;
 
@@ -59,6 +60,33 @@ void checkInside(const std::string &path, const std::string &root) {
   const fs::path real = fs::canonical(path, error), top = fs::canonical(root, error);
   if (error || std::mismatch(top.begin(), top.end(), real.begin(), real.end()).first != top.end())
     throw DataError(text(path, " is a link that leads nowhere or out of ", root, ": copy what it names"));
+}
+
+std::vector<std::string> foldersIn(const std::string &folder, const std::string &root) {
+  constexpr int deepest = 64;
+  std::vector<std::string> found;
+  std::set<fs::path> read; // by their real paths, so that no link leads in circles
+  std::vector<std::pair<std::string, int>> left = {{folder, 1}};
+  while (!left.empty()) {
+    const auto [path, depth] = left.back();
+    left.pop_back();
+    std::error_code error;
+    const fs::path real = fs::canonical(path, error);
+    if (error)
+      throw DataError(text("cannot list ", path, ": ", error.message()));
+    if (!read.insert(real).second)
+      throw DataError(text(path, " is ", real.string(), " by a link, whose images are read already: remove the link"));
+    if (depth > deepest)
+      throw DataError(text(path, ": folders lie in one another ", deepest, " levels deep, which are too many"));
+    found.push_back(path);
+    for (const std::string &name : namesIn(path))
+      if (const std::string inner = joinPath(path, name); fs::is_directory(inner, error)) {
+        checkInside(inner, root);
+        left.push_back({inner, depth + 1});
+      }
+  }
+  std::sort(found.begin(), found.end());
+  return found;
 }
 
 std::vector<uint8_t> readImageFile(const std::string &path) {

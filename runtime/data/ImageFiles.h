@@ -12,6 +12,11 @@ namespace sluice {
 /// show.
 std::vector<std::string> namesIn(const std::string &folder);
 
+/// A folder and all folders in it, however deep, sorted by the bytes of their paths, as torchvision's ImageFolder reads
+/// them; hidden ones left out. Links to folders are followed as far as `root`. Throws DataError for a link out of
+/// it or to a folder that is read already, and for folders of more than 64 levels.
+std::vector<std::string> foldersIn(const std::string &folder, const std::string &root);
+
 /// .jpg, .jpeg or .png, in upper or lower case.
 bool isImageName(const std::string &name);
 bool isPngName(const std::string &name);

@@ -15,22 +15,61 @@ namespace fs = std::filesystem;
 namespace sluice {
 
 std::vector<std::string> ImageFolder::notes() const {
-  return others.count() > 0 ? std::vector<std::string>{others.otherText() + "; they are left out"}
-                            : std::vector<std::string>();
+  std::vector<std::string> list;
+  if (!numbering.empty())
+    list.push_back(numbering);
+  if (others.count() > 0)
+    list.push_back(others.otherText() + "; they are left out");
+  return list;
 }
 
-ImageFolder::ImageFolder(const std::string &folder, const Program &program, bool targets, bool skip,
-                         const std::vector<std::string> &known)
-    : LabelledImages("imagefolder", program, targets), names(known) {
-  addClasses(folder, skip, !known.empty());
+std::vector<std::string> ImageFolder::warnings() const {
+  if (!guessed)
+    return {};
+  return {text(folder, " has ", names.size(), names.size() == 1 ? " folder" : " folders", ", the model tells ",
+               classesOfProgram(), " classes apart, and nothing says what these are called: the folders are taken for ",
+               "the first ones in the order of their names. If a class has no folder, those after it get wrong ",
+               "numbers: name all ", classesOfProgram(), " in order with --class NAME")};
+}
+
+ImageFolder::ImageFolder(const std::string &folder, const Program &program, const SourceOptions &options)
+    : LabelledImages("imagefolder", program, options.targets), folder(folder), names(options.classes) {
+  if (names.empty() && targets)
+    takeOffered(options.offered);
+  const bool known = !names.empty();
+  addClasses(options.skipBad, known);
+  guessed = !known && static_cast<int64_t>(names.size()) < classesOfProgram();
   if (files.empty())
     throw DataError(text(folder, " has no ", targets ? "subfolder with " : "", ".jpg, .jpeg or .png",
                          others.count() > 0 ? "; " + others.otherText() : ""));
   checkClasses(folder, static_cast<int64_t>(names.size()));
 }
 
+/// More names than the program has classes are those of a head that it does not have.
+void ImageFolder::takeOffered(const std::vector<std::string> &offered) {
+  if (offered.empty() || (classesOfProgram() > 0 && static_cast<int64_t>(offered.size()) > classesOfProgram()))
+    return;
+  std::string other;
+  int64_t folders = 0;
+  for (const std::string &name : namesIn(folder)) {
+    if (!fs::is_directory(joinPath(folder, name)))
+      continue;
+    ++folders;
+    if (other.empty() && std::find(offered.begin(), offered.end(), name) == offered.end())
+      other = name;
+  }
+  if (folders == 0)
+    return;
+  if (other.empty())
+    names = offered;
+  numbering = other.empty() ? text(folder, ": its ", folders, folders == 1 ? " class has" : " classes have",
+                                   " the numbers that the weights have for these names, of ", offered.size())
+                            : text(folder, " has the class '", other, "', which the weights do not know (",
+                                   someOf(offered), "): classes are numbered anew, in the order of its folders' names");
+}
+
 /// New data need no classes, and no names that are known.
-void ImageFolder::addClasses(const std::string &folder, bool skip, bool known) {
+void ImageFolder::addClasses(bool skip, bool known) {
   Skipped skipped;
   for (const std::string &name : namesIn(folder)) {
     const std::string path = joinPath(folder, name);
@@ -63,14 +102,19 @@ void ImageFolder::addClasses(const std::string &folder, bool skip, bool known) {
   skipped.sayHowMany(text("the classes of ", folder));
 }
 
-void ImageFolder::addImages(const std::string &folder, int64_t label) {
-  for (const std::string &name : namesIn(folder))
-    if (isImageName(name)) {
-      const std::string path = joinPath(folder, name);
-      checkInside(path, parentFolder(folder));
-      files.push_back({path, label});
-    } else if (isOtherImageName(name)) {
-      others.note(joinPath(folder, name));
+/// Of a class, in all folders of it: folder after folder, images in the order of their names.
+void ImageFolder::addImages(const std::string &ofClass, int64_t label) {
+  for (const std::string &inner : foldersIn(ofClass, folder))
+    for (const std::string &name : namesIn(inner)) {
+      const std::string path = joinPath(inner, name);
+      if (fs::is_directory(path))
+        continue;
+      if (isImageName(name)) {
+        checkInside(path, folder);
+        files.push_back({path, label});
+      } else if (isOtherImageName(name)) {
+        others.note(path);
+      }
     }
 }
 

@@ -32,10 +32,15 @@ LabelledImages::LabelledImages(const std::string &kind, const Program &program, 
                          target.staging.type == DataType::I64 ? " integers" : " floats", ": use .npy files"));
 }
 
-void LabelledImages::checkClasses(const std::string &where, int64_t classes) const {
+int64_t LabelledImages::classesOfProgram() const {
   const Input &target = program.inputs[program.inputCount - 1];
-  if (targets && program.inputCount == 2 && target.upperBound > 0 && classes > target.upperBound)
-    throw DataError(text(where, " has ", classes, " classes, the model tells ", target.upperBound,
+  return targets && program.inputCount == 2 && target.upperBound != INT64_MAX ? target.upperBound : 0;
+}
+
+void LabelledImages::checkClasses(const std::string &where, int64_t classes) const {
+  const int64_t most = classesOfProgram();
+  if (most > 0 && classes > most)
+    throw DataError(text(where, " has ", classes, " classes, the model tells ", most,
                          " apart: train a model with as many outputs"));
 }
 

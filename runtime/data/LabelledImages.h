@@ -24,18 +24,22 @@ protected:
   /// Throws DataError when the program takes fewer classes than there are.
   void checkClasses(const std::string &where, int64_t classes) const;
 
+  /// Of the program's target; 0 where it has none, or any number.
+  int64_t classesOfProgram() const;
+
   const Program &program;
   const bool targets;
   const int wanted; ///< channels of the program's images; 3 where they have lost their form
 };
 
-/// A folder with a subfolder for each class, the classes in the order of their names' bytes, images in that of theirs.
+/// A folder with a subfolder for each class, the classes in the order of their names' bytes, images in that of theirs,
+/// those of folders in it among them, in torchvision's order.
 class ImageFolder : public LabelledImages {
 public:
-  /// With `known` names each subfolder has to be one of them, and its place there is its class; some may be missing.
-  /// With `skip` classes without images keep their number and are no error.
-  ImageFolder(const std::string &folder, const Program &program, bool targets, bool skip,
-              const std::vector<std::string> &known = {});
+  /// With `options.classes` each subfolder has to be one of them, and its place there is its class; some may be
+  /// missing. So with `options.offered`, where all subfolders are among them. With `options.skipBad` classes without
+  /// images keep their number and are no error.
+  ImageFolder(const std::string &folder, const Program &program, const SourceOptions &options);
 
   int64_t samples() const override { return static_cast<int64_t>(files.size()); }
   std::vector<std::string> paths() const override;
@@ -43,8 +47,10 @@ public:
   std::string name(int input, int64_t sample) const override;
 
   std::vector<std::string> classNames() const override { return names; }
-  /// Of images in formats that are not read.
+  /// Of images in formats that are not read, and whose numbers the classes have.
   std::vector<std::string> notes() const override;
+  /// Of folders that are fewer than the program's classes, and have no names to go by.
+  std::vector<std::string> warnings() const override;
 
 private:
   struct File {
@@ -52,12 +58,16 @@ private:
     int64_t label;
   };
   int64_t label(int64_t sample) const override { return files[static_cast<size_t>(sample)].label; }
-  void addImages(const std::string &folder, int64_t label);
-  void addClasses(const std::string &folder, bool skip, bool known);
+  void addImages(const std::string &ofClass, int64_t label);
+  void takeOffered(const std::vector<std::string> &offered);
+  void addClasses(bool skip, bool known);
 
   std::vector<File> files;
+  const std::string folder;
   std::vector<std::string> names; ///< of the classes
   CountedPaths others;            ///< images that are not read
+  std::string numbering;          ///< a note on it; empty: nothing to say
+  bool guessed = false;           ///< the folders' own order is their numbers, and there are fewer than classes
 };
 
 /// CIFAR's binary files: records of one label (cifar100: two, of which the second counts) and 3 x 32 x 32 bytes.

@@ -125,11 +125,10 @@ static void addName(std::map<std::string, std::string> &names, const std::string
 MaskFolder::Names MaskFolder::findImages() {
   Names images;
   std::error_code error;
-  int folders = 0;
   const bool together = !words.masks.empty() && fs::equivalent(words.images, words.masks, error);
   for (const std::string &name : namesIn(words.images)) {
     const std::string path = joinPath(words.images, name);
-    folders += fs::is_directory(path, error);
+    folders += fs::is_directory(path, error) && !(targets && fs::equivalent(path, words.masks, error));
     if (isOtherImageName(name))
       others.note(path);
     if (!isImageName(name) || (together && isMaskName(name)))
@@ -138,9 +137,8 @@ MaskFolder::Names MaskFolder::findImages() {
     addName(images, fs::path(name).stem().string(), path);
   }
   if (images.empty())
-    throw DataError(
-        text(words.images, " has no .jpg, .jpeg or .png", others.count() > 0 ? "; " + others.otherText() : "",
-             folders > 0 ? text("; ", folders, folders == 1 ? " folder" : " folders", " in it not looked into") : ""));
+    throw DataError(text(words.images, " has no .jpg, .jpeg or .png",
+                         others.count() > 0 ? "; " + others.otherText() : "", folders > 0 ? "; " + foldersText() : ""));
   return images;
 }
 
@@ -186,6 +184,10 @@ void MaskFolder::addPairs(const Names &images, const Names &masks) {
                          skip ? "" : "; --on-bad-data=skip leaves both out"));
 }
 
+std::string MaskFolder::foldersText() const {
+  return text(folders, folders == 1 ? " folder in " : " folders in ", words.images, " not looked into");
+}
+
 std::vector<std::string> MaskFolder::notes() const {
   std::vector<std::string> list;
   if (others.count() > 0)
@@ -193,6 +195,8 @@ std::vector<std::string> MaskFolder::notes() const {
   if (left > 0)
     list.push_back(text(words.images, ",masks=", words.masks, ": ", pairs.size(), " images have a mask, ", left,
                         left == 1 ? " file without a partner is" : " files without a partner are", " left out"));
+  if (folders > 0)
+    list.push_back(foldersText());
   return list;
 }
 

@@ -49,6 +49,7 @@ private:
   bool isMaskName(const std::string &name) const;
   Names findImages();
   Names findMasks();
+  std::string foldersText() const;
   void addPairs(const Names &images, const Names &masks);
   int64_t classAt(uint16_t value, int64_t pixel, int width, const std::string &path) const;
 
@@ -59,6 +60,7 @@ private:
   std::vector<int32_t> classes; ///< of each number in a mask, where `values` says them; -1: none
   CountedPaths others;          ///< images that are not read
   int64_t left = 0;             ///< files without a partner
+  int folders = 0;              ///< beside the images, which may hold more of them
 };
 
 } // namespace sluice

@@ -3,6 +3,7 @@
 
 #include "runtime/data/Skipped.h"
 
+#include "runtime/Errors.h"
 #include "runtime/Printable.h"
 
 #include <cstdio>
@@ -21,6 +22,10 @@ void Skipped::note(const std::string &what) {
 void Skipped::sayHowMany(const std::string &of) const {
   if (noted > told)
     std::fprintf(stderr, "skipped: %lld in all of %s\n", static_cast<long long>(noted), printable(of).c_str());
+}
+
+std::string leftOutText(int64_t count) {
+  return count == 0 ? "" : text(", ", count, count == 1 ? " bad one left out" : " bad ones left out");
 }
 
 } // namespace sluice

@@ -21,4 +21,7 @@ private:
   int64_t noted = 0;
 };
 
+/// ", 3 bad ones left out"; empty for none.
+std::string leftOutText(int64_t count);
+
 } // namespace sluice

@@ -71,7 +71,7 @@ std::unique_ptr<SampleSource> openTable(const std::string &path, const Program &
 
 std::unique_ptr<SampleSource> openFolder(const std::string &path, const Program &program,
                                          const SourceOptions &options) {
-  return std::make_unique<ImageFolder>(path, program, options.targets, options.skipBad, options.classes);
+  return std::make_unique<ImageFolder>(path, program, options);
 }
 
 std::unique_ptr<SampleSource> openMasks(const std::string &path, const Program &program, const SourceOptions &options) {

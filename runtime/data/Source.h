@@ -65,6 +65,8 @@ public:
 
   /// What whoever starts a run should know of how its values are taken, a line each.
   virtual std::vector<std::string> notes() const { return {}; }
+  /// The same of what is probably wrong.
+  virtual std::vector<std::string> warnings() const { return {}; }
 
   /// How many of them are looked at before training, spread over all.
   virtual int64_t samplesToCheck() const { return samples(); }
@@ -87,11 +89,12 @@ struct SourceOptions {
   std::string where;   ///< DIR of .npy files, "synthetic" or KIND:PATH
   uint64_t seed = 0;   ///< of synthetic data
   bool targets = true; ///< false: nothing of the target is looked for or read
-  bool skipBad = false;
+  bool skipBad = false, keepNan = false;
   InputKinds inputs = {};
   bool carried = false;                  ///< `inputs` are those of weights, and mean nothing to other data than arrays
   ColumnWords columns = {};              ///< of tables
   std::vector<std::string> classes = {}; ///< their names, by which a folder's are known; empty: in its own order
+  std::vector<std::string> offered = {}; ///< instead of `classes`: names that count if the folder has no others
 };
 
 /// Throws DataError when the data do not fit the program, which must outlive the source, and UsageError for a KIND that

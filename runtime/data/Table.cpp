@@ -5,6 +5,7 @@
 
 #include "runtime/Errors.h"
 #include "runtime/Numbers.h"
+#include "runtime/Printable.h"
 
 #include <algorithm>
 #include <cmath>
@@ -42,7 +43,8 @@ static constexpr char headerWord[] = ",header=";
 static std::string fileOf(const std::string &where) { return where.substr(0, where.rfind(headerWord)); }
 
 Table::Table(const std::string &where, const Program &program, const SourceOptions &options)
-    : program(program), file(fileOf(where)) {
+    : program(program), file(fileOf(where)), keepNan(options.keepNan),
+      hint(options.skipBad ? "" : "; --on-bad-data=skip leaves such rows out") {
   const std::string said = file.path() == where ? "" : where.substr(file.path().size() + std::strlen(headerWord));
   if (said != "yes" && said != "no" && file.path() != where)
     throw UsageError(text("csv:", where, ": header=yes or header=no, got '", said, "'"));
@@ -144,10 +146,28 @@ void Table::chooseColumns(const ColumnWords &words, bool targets) {
   });
 }
 
+/// A whole number, also as programs write it that have floats only: 1.0.
+static bool parseWhole(const std::string &field, int64_t &number) {
+  constexpr double exact = 9007199254740992; // 2^53
+  double value = 0;
+  if (parseNumber(field, number))
+    return true;
+  if (!parseNumber(field, value) || std::trunc(value) != value || std::abs(value) > exact)
+    return false;
+  number = static_cast<int64_t>(value);
+  return true;
+}
+
+/// What is no number on purpose: nothing, or a word for it.
+static bool isNan(const std::string &field) {
+  double value = 0;
+  return field.empty() || (parseNumber(field, value) && std::isnan(value)) || field == "NA" || field == "N/A";
+}
+
 void Table::read(int input, int64_t sample, char *values) const {
   const std::vector<std::string> row = fields(line(begins[static_cast<size_t>(sample)]));
   if (row.size() != names.size())
-    throw DataError(text(name(input, sample), " has ", row.size(), " fields, the first line has ", names.size()));
+    throw DataError(text(name(input, sample), " has ", row.size(), " fields, the first line has ", names.size(), hint));
   const bool whole = program.inputs[input].staging.type == DataType::I64;
   const auto store = [&](auto value) {
     std::memcpy(values, &value, sizeof value);
@@ -164,20 +184,27 @@ void Table::read(int input, int64_t sample, char *values) const {
     if (column.isCategory) {
       const auto place = std::lower_bound(column.categories.begin(), column.categories.end(), field);
       if (place == column.categories.end() || *place != field)
-        throw bad("which is no category that the weights were trained with");
+        throw bad((field.empty() ? "an empty field is no category"
+                                 : "which is no category of the training data: " + someOf(column.categories)) +
+                  hint);
       if (whole)
         store(static_cast<int64_t>(place - column.categories.begin()));
       for (auto one = column.categories.begin(); one != column.categories.end() && !whole; ++one)
         store(one == place ? 1.0f : 0.0f);
     } else if (int64_t number = 0; whole) {
-      if (!parseNumber(field, number))
-        throw bad(takes);
+      if (!parseWhole(field, number))
+        throw bad(takes + hint);
       store(number);
     } else {
       float value = 0;
       double exact = 0;
-      if (!parseNumber(field, value) || !std::isfinite(value) || !parseNumber(field, exact))
-        throw bad(takes);
+      const bool isNumber = parseNumber(field, value) && std::isfinite(value) && parseNumber(field, exact);
+      if (!isNumber && !isNan(field))
+        throw bad(takes + hint);
+      if (!isNumber && !keepNan)
+        throw bad(takes + hint + (hint.empty() ? "" : ", --on-bad-data=keep takes NaN"));
+      if (!isNumber)
+        value = std::nanf(""), exact = std::nan("");
       const bool plain = column.mean == 0 && column.deviation == 1;
       store(plain ? value : static_cast<float>((exact - column.mean) / column.deviation));
     }

@@ -35,6 +35,8 @@ private:
   std::vector<std::string> names;
   bool hasHeader = true;
   std::optional<TableColumns> columns;
+  const bool keepNan;
+  const std::string hint; ///< what leaves out a row that is refused; empty: they are left out
 };
 
 } // namespace sluice

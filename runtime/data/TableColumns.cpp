@@ -113,7 +113,32 @@ TableColumns::TableColumns(const ColumnWords &given, const std::vector<std::stri
   } else {
     take(program, targets);
   }
+  checkCategories(program);
   checkWidths(program, targets);
+}
+
+/// Of an expression A|B|C the parts that match no column: names that are misspelt.
+void TableColumns::noteUnmatched(const std::string &flag, const std::string &pattern) {
+  int depth = 0;
+  size_t begin = 0;
+  for (size_t at = 0; at <= pattern.size(); ++at) {
+    const char c = at < pattern.size() ? pattern[at] : '|';
+    if (c == '\\') {
+      ++at;
+      continue;
+    }
+    depth += c == '(' || c == '[' ? 1 : c == ')' || c == ']' ? -1 : 0;
+    if (c != '|' || depth != 0)
+      continue;
+    const std::string part = pattern.substr(begin, at - begin);
+    begin = at + 1;
+    if (part.empty())
+      continue;
+    const std::regex expression = namePattern(part, text(flag, " '", part, "'"));
+    if (std::none_of(names.begin(), names.end(),
+                     [&](const std::string &name) { return std::regex_match(name, expression); }))
+      unmatched += text(unmatched.empty() ? "" : ", ", flag, " '", part, "'");
+  }
 }
 
 /// A column is what the first word that matches it says.
@@ -121,9 +146,16 @@ void TableColumns::choose(const Program &program, bool targets) {
   std::vector<Chosen> chosen;
   for (const std::string &word : words.columns)
     chosen.push_back(chosenBy(word, program));
+  for (const std::string &word : words.columns)
+    noteUnmatched("--columns", word.substr(word.find('=') + 1));
   std::vector<std::regex> categorical;
-  for (const std::string &word : words.categorical)
+  for (const std::string &word : words.categorical) {
     categorical.push_back(namePattern(word, text("--categorical '", word, "'")));
+    noteUnmatched("--categorical", word);
+    if (targets && std::none_of(names.begin(), names.end(),
+                                [&](const std::string &name) { return std::regex_match(name, categorical.back()); }))
+      throw DataError(text(path, ": --categorical '", word, "' matches no column, but ", someOf(names)));
+  }
   std::vector<bool> used(chosen.size());
   const int last = program.inputCount - 1;
   const bool isNamed = std::count(names.begin(), names.end(), "target") > 0,
@@ -231,6 +263,19 @@ void TableColumns::take(const Program &program, bool targets) {
   }
 }
 
+/// Ids are places in a table of the model, which has so many rows.
+void TableColumns::checkCategories(const Program &program) const {
+  for (int i = 0; i < program.inputCount; ++i)
+    for (const Column &column : of(i)) {
+      const int64_t most = program.inputs[i].upperBound;
+      if (column.isCategory && !isFloat(program, i) && most > 0 &&
+          static_cast<int64_t>(column.categories.size()) > most)
+        throw DataError(text(path, ": column '", names[column.index], "' has ", column.categories.size(),
+                             " categories (", someOf(column.categories), "), '", program.inputs[i].name, "' takes ",
+                             most, ": the model needs a table, or outputs, for as many"));
+    }
+}
+
 /// Of a category a float input has a number for each (1 or 0), an integer one its place among the sorted ones.
 void TableColumns::checkWidths(const Program &program, bool targets) const {
   for (int i = 0; i < program.inputCount; ++i) {
@@ -238,7 +283,9 @@ void TableColumns::checkWidths(const Program &program, bool targets) const {
       continue;
     int64_t width = 0;
     std::string list;
+    std::vector<std::string> taken;
     for (const Column &column : of(i)) {
+      taken.push_back(names[column.index]);
       const bool spread = column.isCategory && isFloat(program, i);
       width += spread ? static_cast<int64_t>(column.categories.size()) : 1;
       if (spread)
@@ -248,6 +295,8 @@ void TableColumns::checkWidths(const Program &program, bool targets) const {
     if (width != sampleElements(program.inputs[i]))
       throw DataError(text(path, " has ", width, width == 1 ? " number" : " numbers", list, list.empty() ? "" : ")",
                            " for '", program.inputs[i].name, "', which takes ", sampleElements(program.inputs[i]),
+                           taken.empty() ? "" : text("; its columns are ", someOf(taken)),
+                           unmatched.empty() ? "" : text("; no column matches ", unmatched),
                            "; --columns NAME=REGEX says which columns are which input's"));
   }
 }

@@ -52,6 +52,8 @@ private:
   void choose(const Program &program, bool targets);
   void find(const EachRow &rows, const Program &program);
   void take(const Program &program, bool targets);
+  void noteUnmatched(const std::string &flag, const std::string &pattern);
+  void checkCategories(const Program &program) const;
   void checkWidths(const Program &program, bool targets) const;
   bool isFound(const Column &column, const Program &program, int input) const;
 
@@ -60,6 +62,7 @@ private:
   const std::string path;
   std::vector<std::vector<Column>> inputs; ///< of the program
   std::vector<std::string> inputNames;
+  std::string unmatched; ///< parts of expressions that match no column, for messages
 };
 
 /// Throws DataError naming `what` for a text that known() cannot have written.

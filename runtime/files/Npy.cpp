@@ -6,6 +6,8 @@
 
 #include <cctype>
 #include <cstring>
+#include <tuple>
+#include <utility>
 
 namespace sluice {
 
@@ -161,11 +163,43 @@ std::string numpyShape(const std::vector<int64_t> &dims) {
   return out + (dims.size() == 1 ? ",)" : ")");
 }
 
-NpyFile::NpyFile(const std::string &path) : file(path), name(path), end(file.size()) { parseHeader(readHeader()); }
+/// What stands between the fixed bytes of bytes [begin, end) and the data, and where that begins.
+static std::pair<std::string, uint64_t> readHeader(const InputFile &file, uint64_t begin, uint64_t end,
+                                                   const std::string &path) {
+  unsigned char start[12] = {};
+  if (end - begin < 12)
+    throw DataError(text(path, ": not a .npy file: ", end - begin, " bytes are too short for a header"));
+  file.readAt(begin, start, sizeof start);
+  if (std::memcmp(start, "\x93NUMPY", 6) != 0)
+    throw DataError(text(path, ": not a .npy file: it does not begin with \\x93NUMPY"));
+  int major = start[6];
+  if (major < 1 || major > 3)
+    throw DataError(text(path, ": .npy format version ", major, " is not known, 1 to 3 are"));
+  uint64_t length = start[8] | start[9] << 8, fixed = 10;
+  if (major > 1) {
+    length |= static_cast<uint64_t>(start[10]) << 16 | static_cast<uint64_t>(start[11]) << 24;
+    fixed = 12;
+  }
+  // NumPy itself refuses headers above 10,000 characters.
+  if (length > 65536 || fixed + length > end - begin)
+    throw DataError(
+        text(path, ": bad .npy header: its length ", length, " is above 65536 or the file's ", end - begin, " bytes"));
+  std::string header(length, '\0');
+  file.readAt(begin + fixed, header.data(), length);
+  return {header, begin + fixed + length};
+}
+
+NpyFile::NpyFile(const std::string &path) : file(path), name(path), end(file.size()) {
+  std::string header;
+  std::tie(header, dataOffset) = readHeader(file, begin, end, name);
+  parseHeader(header);
+}
 
 NpyFile::NpyFile(InputFile from, uint64_t begin, uint64_t end, const std::string &name)
     : file(std::move(from)), name(name), begin(begin), end(end) {
-  parseHeader(readHeader());
+  std::string header;
+  std::tie(header, dataOffset) = readHeader(file, begin, end, name);
+  parseHeader(header);
 }
 
 NpyFile::NpyFile(InputFile from, uint64_t begin, DataType type, const std::vector<int64_t> &shape,
@@ -178,30 +212,40 @@ NpyFile::NpyFile(InputFile from, uint64_t begin, DataType type, const std::vecto
 
 const char *NpyFile::elementName() const { return booleans ? "bool" : typeName(dataType); }
 
-/// What stands between the fixed bytes and the data, which begins after it.
-std::string NpyFile::readHeader() {
-  unsigned char start[12] = {};
-  if (end - begin < 12)
-    throw DataError(text(path(), ": not a .npy file: ", end - begin, " bytes are too short for a header"));
-  file.readAt(begin, start, sizeof start);
-  if (std::memcmp(start, "\x93NUMPY", 6) != 0)
-    throw DataError(text(path(), ": not a .npy file: it does not begin with \\x93NUMPY"));
-  int major = start[6];
-  if (major < 1 || major > 3)
-    throw DataError(text(path(), ": .npy format version ", major, " is not known, 1 to 3 are"));
-  uint64_t length = start[8] | start[9] << 8, fixed = 10;
-  if (major > 1) {
-    length |= static_cast<uint64_t>(start[10]) << 16 | static_cast<uint64_t>(start[11]) << 24;
-    fixed = 12;
-  }
-  // NumPy itself refuses headers above 10,000 characters.
-  if (length > 65536 || fixed + length > end - begin)
-    throw DataError(text(path(), ": bad .npy header: its length ", length, " is above 65536 or the file's ",
-                         end - begin, " bytes"));
-  std::string header(length, '\0');
-  dataOffset = begin + fixed + length;
-  file.readAt(begin + fixed, header.data(), length);
-  return header;
+bool isNpy(const InputFile &file) {
+  char start[6] = {};
+  if (file.size() < sizeof start)
+    return false;
+  file.readAt(0, start, sizeof start);
+  return std::memcmp(start, "\x93NUMPY", sizeof start) == 0;
+}
+
+NpyIntegers readNpyIntegers(const InputFile &file) {
+  NpyIntegers found;
+  std::string words;
+  std::tie(words, found.begin) = readHeader(file, 0, file.size(), file.path());
+  const Header header = parseDictionary(words, file.path());
+  const std::string &descr = header.descr; // '<u2'
+  const bool single = descr.size() == 3 && descr[2] == '1';
+  const auto isOneOf = [](const char *characters, char c) {
+    return std::string(characters).find(c) != std::string::npos;
+  };
+  if (descr.size() != 3 || !isOneOf("ui", descr[1]) || !isOneOf("1248", descr[2]) ||
+      (descr[0] != '<' && !(descr[0] == '|' && single)))
+    throw DataError(text(file.path(), ": element type '", descr, "' is no whole number: save it as uint16 ('<u2'), ",
+                         "uint32 ('<u4') or int64 ('<i8')"));
+  found.width = descr[2] - '0';
+  found.isSigned = descr[1] == 'i';
+  if (header.dims.size() != 1)
+    throw DataError(text(file.path(), ": an array ", numpyShape(header.dims), ": one of one dimension is needed, ",
+                         "array.reshape(-1)"));
+  found.count = header.dims[0];
+  const uint64_t present = file.size() - found.begin;
+  if (int64_t bytes = 0;
+      __builtin_mul_overflow(found.count, found.width, &bytes) || static_cast<uint64_t>(bytes) != present)
+    throw DataError(text(file.path(), ": shape ", numpyShape(header.dims), " of '", descr, "' does not take the ",
+                         present, " bytes that the file holds"));
+  return found;
 }
 
 void NpyFile::parseHeader(const std::string &header) {

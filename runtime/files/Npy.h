@@ -35,7 +35,6 @@ public:
   const std::string &path() const { return name; }
 
 private:
-  std::string readHeader();
   void parseHeader(const std::string &header);
 
   InputFile file;
@@ -47,6 +46,19 @@ private:
   uint64_t dataOffset = 0;
   size_t oneSample = 0;
 };
+
+/// A one-dimensional array of whole numbers of any width, as a .npy file has it.
+struct NpyIntegers {
+  int width = 0; ///< bytes of one, low byte first
+  bool isSigned = false;
+  uint64_t begin = 0; ///< of the first, in the file
+  int64_t count = 0;
+};
+
+/// Whether the file begins as a .npy file does.
+bool isNpy(const InputFile &file);
+/// Throws DataError unless the file is one of such an array, and whole.
+NpyIntegers readNpyIntegers(const InputFile &file);
 
 /// "float32", as NumPy writes it.
 const char *typeName(DataType type);

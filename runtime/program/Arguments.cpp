@@ -7,6 +7,7 @@
 #include "runtime/Errors.h"
 #include "runtime/Printable.h"
 #include "runtime/program/LossScaling.h"
+#include "runtime/program/Metrics.h"
 #include "runtime/program/Mixup.h"
 #include "runtime/program/Outputs.h"
 #include "runtime/program/ParameterGroups.h"
@@ -76,6 +77,25 @@ void checkEvaluation(const Arguments &arguments) {
                                        : "--output needs --predict DIR");
 }
 
+/// --class names all classes of the first output, or all of its labels. Fewer may be those of a folder, which has them
+/// by their names, or of the recipe of such a run.
+void checkNumberOfNames(const Arguments &arguments, const Program &program) {
+  const std::optional<Scores> scores = scoresOf(program);
+  if (arguments.classes.empty() || !scores)
+    return;
+  const Output &output = program.outputs[0];
+  const int64_t labels = output.tensor.shape.elements() / program.batch,
+                count = scores->classes > 0 ? scores->classes : labels;
+  const auto given = static_cast<int64_t>(arguments.classes.size());
+  const auto isFolder = [](const std::optional<std::string> &data) {
+    return data && data->compare(0, 12, "imagefolder:") == 0;
+  };
+  const bool mayBeFewer = arguments.resume || isFolder(arguments.data) || isFolder(arguments.evaluate);
+  if (given > count || (given < count && !mayBeFewer))
+    throw UsageError(text("--class names ", given, " of the ", count, scores->classes > 0 ? " classes" : " labels",
+                          " of output '", output.name, "': give one for each, in order"));
+}
+
 /// Flags that need one another.
 void checkTogether(const Arguments &arguments, const Program &program) {
   refuseForeign(arguments, program.optimizer);
@@ -86,6 +106,7 @@ void checkTogether(const Arguments &arguments, const Program &program) {
     throw UsageError(text("--min-lr ", *arguments.minimumRate, " is above the rate of ", rate, " (--lr)"));
   parameterGroups(arguments.groups, program);
   checkClassNames(arguments.classes);
+  checkNumberOfNames(arguments, program);
   if (runtimeTarget() == Target::Host && arguments.noGraph)
     throw UsageError("--no-graph is for programs compiled with --target=cuda, this one runs on the host");
   if (runtimeTarget() == Target::Cuda && arguments.offloadTo)

@@ -32,8 +32,8 @@ Dataset::Dataset(const DataOptions &options, const Program &program) : program(p
       throw std::logic_error(
           text("input '", program.inputs[i].name, "' does not have the batch as its first dimension"));
   }
-  source = openSource({options.where, options.seed, options.targets, options.skipBad, options.inputs,
-                       options.images.carried, options.columns, options.classes},
+  source = openSource({options.where, options.seed, options.targets, options.skipBad, options.keepNan, options.inputs,
+                       options.images.carried, options.columns, options.classes, options.offered},
                       program);
   preparePipelines();
   count = source->samples();
@@ -48,6 +48,8 @@ Dataset::Dataset(const DataOptions &options, const Program &program) : program(p
   if (count < (options.padded ? 1 : program.batch))
     throw DataError(text(options.where, part, count, " samples, one batch takes ", program.batch));
   checkAllRanges();
+  if (options.padded)
+    leaveOutBad();
 }
 
 /// Fisher and Yates from the front: values [0, first) are a sample of all, in random order. Each is exchanged with one
@@ -92,9 +94,9 @@ void Dataset::checkAllRanges() {
       try {
         checkSample(i, sample);
       } catch (const DataError &error) {
-        if (!options.skipBad || in.shared)
+        if (in.shared)
           throw;
-        noteBad(sample, error.what());
+        handleBad(sample, error);
       }
     }
   }
@@ -124,12 +126,12 @@ void Dataset::noteClass(const char *bytes) {
   classBefore = value;
 }
 
-std::vector<std::string> Dataset::notes() const {
-  std::vector<std::string> list = source->notes();
+std::vector<std::string> Dataset::warnings() const {
+  std::vector<std::string> list = source->warnings();
   const auto classes = static_cast<int64_t>(classesSeen.size());
   if (byClass && classes > 1 && count >= 2 * program.batch && count >= 2 * classes && !options.shuffle &&
       !options.padded)
-    list.push_back(text("warning: ", options.where, " holds its samples class by class, so that batches see one class ",
+    list.push_back(text(options.where, " holds its samples class by class, so that batches see one class ",
                         "after the other: give --shuffle"));
   return list;
 }
@@ -163,7 +165,9 @@ void Dataset::checkValues(int input, int64_t sample, const char *values, int64_t
                                   ? text("be at least ", in.lowerBound)
                                   : text("lie between ", in.lowerBound, " and ", in.upperBound - 1);
     throw DataError(text(source->name(input, sample), " holds ", value, place, ", '", in.name, "' must ", range,
-                         value == 255 && width > 0 ? ", or be 255 in a program compiled with --ignore-index=255" : ""));
+                         (value == 255 && width > 0) || (value < 0 && isTarget(program, input))
+                             ? text(", or be ", value, " in a program compiled with --ignore-index=", value)
+                             : ""));
   }
 }
 
@@ -206,10 +210,33 @@ int64_t Dataset::indexAt(Position position) {
   return order[static_cast<size_t>(place)];
 }
 
-void Dataset::noteBad(int64_t sample, const char *reason) {
+/// Notes it, where bad samples are skipped; else throws the error.
+void Dataset::handleBad(int64_t sample, const DataError &error) {
+  if (!options.skipBad)
+    throw DataError(text(error.what(), options.noSkip.empty() ? "" : "; ", options.noSkip));
   const std::lock_guard<std::mutex> lock(badMutex);
   if (bad.insert(sample).second)
-    told.note(reason);
+    told.note(error.what());
+}
+
+bool Dataset::leaveOutBad() {
+  const int64_t found = skipped() - leftOut;
+  if (found == 0)
+    return false;
+  if (found == count)
+    throw DataError(text(options.where, ": none of ", samplesWithBad(), " samples can be used"));
+  if (members.empty()) {
+    if (count > UINT32_MAX)
+      throw DataError(
+          text(options.where, " holds ", count, " samples, --on-bad-data=skip can choose among ", UINT32_MAX));
+    members = countUp(static_cast<size_t>(count));
+  }
+  members.erase(std::remove_if(members.begin(), members.end(), [&](uint32_t sample) { return bad.count(sample) > 0; }),
+                members.end());
+  leftOut += found;
+  count -= found;
+  instead.clear();
+  return true;
 }
 
 /// The first sample from `index` on that is not known to be bad.
@@ -234,9 +261,7 @@ void Dataset::gatherOne(int64_t index, int64_t epoch, size_t at, const std::vect
         instead[other] = now; // so that no part of the data is walked through twice
       return;
     } catch (const DataError &error) {
-      if (!options.skipBad)
-        throw;
-      noteBad(sample, error.what());
+      handleBad(sample, error);
       passed.push_back(now);
       if (static_cast<int64_t>(passed.size()) == count || next == index)
         throw DataError(text(options.where, ": none of ", count, " samples can be used; the last: ", error.what()));

@@ -4,6 +4,7 @@
 // batches, in the source's order or in one drawn from (seed, epoch).
 #pragma once
 
+#include "runtime/Errors.h"
 #include "runtime/data/Augment.h"
 #include "runtime/data/Fingerprint.h"
 #include "runtime/data/Planes.h"
@@ -42,8 +43,10 @@ struct DataOptions {
   InputKinds inputs;   ///< --input
   /// What classes are called: those of folders are matched by name. Empty: by the order of the folders.
   std::vector<std::string> classes;
-  double mixup = 0;     ///< above 0: the samples of a batch are mixed (Mixup.h), which must be possible
-  bool skipBad = false; ///< a sample that cannot be used is left out, the next one takes its place
+  std::vector<std::string> offered; ///< instead: names that count where the folders have no others
+  double mixup = 0;                 ///< above 0: the samples of a batch are mixed (Mixup.h), which must be possible
+  bool skipBad = false;             ///< the next one takes the place of a sample that cannot be used; see leaveOutBad()
+  std::string noSkip;   ///< without `skipBad`: why, said with the first such sample; empty: it was not asked for
   bool keepNan = false; ///< floats that are no numbers can be used
   int workers = 1;      ///< threads that read samples, the caller's among them
 };
@@ -64,6 +67,7 @@ public:
   std::string fingerprint() const { return fingerprintOf(source->paths()); }
   /// SampleSource::classNames().
   std::vector<std::string> classNames() const { return source->classNames(); }
+  bool isTable() const { return options.where.compare(0, 4, "csv:") == 0; }
   /// SampleSource::knownColumns().
   std::string knownColumns() const { return source->knownColumns(); }
   /// What a sample is called: SampleSource::name() of its first input.
@@ -73,8 +77,9 @@ public:
       ++input;
     return source->name(input, memberAt(index));
   }
-  /// SampleSource::notes(), and what is to be said of the order.
-  std::vector<std::string> notes() const;
+  std::vector<std::string> notes() const { return source->notes(); }
+  /// SampleSource::warnings(), and what is to be said of the order.
+  std::vector<std::string> warnings() const;
   int64_t samples() const { return count; }
   int64_t batches() const {
     return options.padded ? (count + program.batch - 1) / program.batch : count / program.batch;
@@ -83,6 +88,12 @@ public:
   int64_t dropped() const { return options.padded ? 0 : count % program.batch; }
   /// Samples that were found bad so far and skipped. While nothing is gathered.
   int64_t skipped() const { return static_cast<int64_t>(bad.size()); }
+  /// Takes those out of the data, so that no others count in their place: where each sample is to count once. False
+  /// where all are out already, as those are that were found when it was opened `padded`. While nothing is gathered, of
+  /// data that are not shuffled. Throws DataError when no sample is left.
+  bool leaveOutBad();
+  /// All that there were.
+  int64_t samplesWithBad() const { return count + leftOut; }
   /// Samples of the batch at `position` that are none of the repetitions of `padded`.
   int64_t valid(Position position) const { return std::min(program.batch, count - position.sample); }
 
@@ -119,7 +130,7 @@ private:
                    std::vector<char> &buffer) const;
   void gatherPlanes(int input, int64_t sample, int64_t epoch, std::optional<ImageSize> size,
                     std::vector<char> &buffer) const;
-  void noteBad(int64_t sample, const char *reason);
+  void handleBad(int64_t sample, const DataError &error);
   int64_t behindBad(int64_t index);
 
   const Program &program;
@@ -135,6 +146,7 @@ private:
   int64_t classBefore = -1;
   bool byClass = true; ///< so far
   std::set<int64_t> bad;
+  int64_t leftOut = 0; ///< of these
   Skipped told;
   std::unordered_map<int64_t, int64_t> instead; ///< of bad ones the next good one, counting members
   std::mutex badMutex;

@@ -100,6 +100,9 @@ Evaluation resultOf(const Losses &losses, const Tally &tally, const MetricChoice
   for (const MeasuredOutput &one : choice.measured()) {
     if (one.has(Metric::Confusion))
       result.confusions[one.label] = tally.confusion(one.label);
+    if (one.has(Metric::MeanIou))
+      for (const std::optional<double> &iou : iousOf(tally.confusion(one.label)))
+        result.ious[one.label].push_back(iou.value_or(0)); // as precision and recall have it
     if (one.has(Metric::Precision) || one.has(Metric::Recall) || one.has(Metric::F1))
       result.hits[one.label] = tally.classHits(one.label);
   }
@@ -107,10 +110,9 @@ Evaluation resultOf(const Losses &losses, const Tally &tally, const MetricChoice
   return result;
 }
 
-} // namespace
-
-std::optional<Evaluation> evaluate(Session &session, const Program &program, const Entry &entry, Dataset &dataset,
-                                   const MetricChoice &choice) {
+/// With other samples in the place of bad ones that were not known.
+std::optional<Evaluation> evaluateOnce(Session &session, const Program &program, const Entry &entry, Dataset &dataset,
+                                       const MetricChoice &choice) {
   std::vector<ForwardBatch> list = forwardBatches(dataset.samples(), program.batch);
   const int64_t missing = program.batch - list.back().samples;
   if (missing > 0)
@@ -127,7 +129,18 @@ std::optional<Evaluation> evaluate(Session &session, const Program &program, con
     return std::nullopt;
   Evaluation result = resultOf(losses, tally, choice);
   result.samples = dataset.samples();
+  result.leftOut = dataset.skipped();
   return result;
+}
+
+} // namespace
+
+std::optional<Evaluation> evaluate(Session &session, const Program &program, const Entry &entry, Dataset &dataset,
+                                   const MetricChoice &choice) {
+  for (;;)
+    if (std::optional<Evaluation> result = evaluateOnce(session, program, entry, dataset, choice);
+        !result || !dataset.leaveOutBad())
+      return result;
 }
 
 } // namespace sluice

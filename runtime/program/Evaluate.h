@@ -12,12 +12,15 @@ namespace sluice {
 
 struct Evaluation {
   std::map<Measure, double> values; ///< of the metrics that are numbers, as far as there is anything to count
-  std::map<std::string, Confusion> confusions;   ///< of outputs by their labels, where they were asked for
-  std::map<std::string, std::vector<Hits>> hits; ///< of their classes, where precision, recall or F1 was asked for
+  std::map<std::string, Confusion> confusions;     ///< of outputs by their labels, where they were asked for
+  std::map<std::string, std::vector<double>> ious; ///< of the classes of outputs, where mean_iou was asked for
+  std::map<std::string, std::vector<Hits>> hits;   ///< of their classes, where precision, recall or F1 was asked for
   int64_t samples = 0;
+  int64_t leftOut = 0; ///< bad ones beside these, which count nowhere
 };
 
-/// Nothing when a signal that InterruptGuard notes ended it. See forwardAll().
+/// Where bad samples were found on the way, it starts anew without them. Nothing when a signal that InterruptGuard
+/// notes ended it. See forwardAll().
 std::optional<Evaluation> evaluate(Session &session, const Program &program, const Entry &entry, Dataset &dataset,
                                    const MetricChoice &choice);
 

@@ -68,10 +68,13 @@ void Evaluations::tell(const RunState &state, const Evaluation &result) {
                 value);
     separator = ", ";
   }
-  std::printf(" on %lld samples\n", static_cast<long long>(result.samples));
+  std::printf(" on %lld samples%s\n", static_cast<long long>(result.samples), leftOutText(result.leftOut).c_str());
+  tellMissing(result);
   tellClasses(result, fields);
   std::fflush(stdout);
   fields.push_back({"samples", result.samples});
+  if (result.leftOut > 0)
+    fields.push_back({"skipped_samples", result.leftOut});
   files.log.write("evaluate", fields);
   files.events.write(state.step, scalars);
   for (const auto &[label, confusion] : result.confusions)
@@ -80,6 +83,18 @@ void Evaluations::tell(const RunState &state, const Evaluation &result) {
                               confusionImage(confusion), confusionCaption(confusion, files.classes));
   if (report)
     report->addEvaluation(state.step, result);
+}
+
+/// A metric that nothing can be made of has no value, which looks like one that was not asked for.
+void Evaluations::tellMissing(const Evaluation &result) {
+  for (const Measure &measure : files.metrics->all())
+    if (measure.metric != Metric::Confusion && !result.values.count(measure) &&
+        toldMissing.insert(measure.name()).second)
+      std::fprintf(stderr, "%s: warning: %s cannot be computed on these data%s; this is told once\n",
+                   printable(arguments.name).c_str(), printable(measure.name()).c_str(),
+                   measure.metric == Metric::Auc  ? ": no class or label has samples with it and samples without"
+                   : measure.metric == Metric::R2 ? ": it needs two samples"
+                                                  : ": no target counts");
 }
 
 /// Tables of the outputs that have some, to people and into the log.
@@ -100,6 +115,8 @@ void Evaluations::tellClasses(const Evaluation &result, LogFields &fields) const
       fields.push_back({prefixOf(label) + key, list});
     }
   }
+  for (const auto &[label, ious] : result.ious)
+    fields.push_back({prefixOf(label) + "iou_by_class", ious});
   for (const auto &[label, confusion] : result.confusions) {
     show(label, confusionText(confusion, files.classes));
     fields.push_back({prefixOf(label) + "confusion", confusion});

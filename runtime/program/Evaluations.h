@@ -8,6 +8,9 @@
 #include "runtime/program/Selection.h"
 #include "runtime/program/Training.h"
 
+#include <set>
+#include <string>
+
 namespace sluice {
 
 class CheckpointWriter;
@@ -31,6 +34,7 @@ public:
 
 private:
   void tell(const RunState &state, const Evaluation &result);
+  void tellMissing(const Evaluation &result);
   void tellClasses(const Evaluation &result, LogFields &fields) const;
   void select(RunState &state, const Evaluation &result);
   void schedule(RunState &state, const Evaluation &result) const;
@@ -45,6 +49,7 @@ private:
   std::optional<Selection> selection;
   std::optional<PlateauRule> plateau; ///< of --schedule
   int64_t evaluatedStep = -1;
+  std::set<std::string> toldMissing; ///< metrics that could not be computed
 };
 
 } // namespace sluice

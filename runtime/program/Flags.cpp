@@ -53,7 +53,7 @@ std::vector<Flag> dataFlags() {
        &Arguments::workers, 1, 1025},
       {"--on-bad-data",
        "stop|skip|keep",
-       "end at a sample that cannot be used (default), take the next one, or keep also NaN",
+       "end at a sample that cannot be used (default); take the next one, in evaluation none; or keep also NaN",
        &Arguments::onBadData,
        0,
        HUGE_VAL,

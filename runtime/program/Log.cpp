@@ -5,6 +5,7 @@
 
 #include "runtime/files/File.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cmath>
@@ -37,8 +38,60 @@ std::string exactText(double value) {
   return {digits, std::to_chars(digits, digits + sizeof digits, value).ptr};
 }
 
-void Log::open(const std::string &name) {
+/// Calls `visit(line, begin, end)` for each whole line of a file, as JSON, with its place, until it returns false. A
+/// line that is no object ends it, as one that is longer than any event.
+template <typename Visit> static void eachLine(const InputFile &file, Visit visit) {
+  constexpr size_t longest = size_t{64} << 20;
+  std::vector<char> piece(1 << 20);
+  std::string line;
+  uint64_t begin = 0;
+  for (uint64_t at = 0; at < file.size() && line.size() <= longest; at += piece.size()) {
+    const size_t bytes = std::min<uint64_t>(piece.size(), file.size() - at);
+    file.readAt(at, piece.data(), bytes);
+    for (size_t i = 0; i < bytes; ++i) {
+      if (piece[i] != '\n') {
+        line += piece[i];
+        continue;
+      }
+      const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+      if (!json.is_object() || !visit(json, begin, at + i + 1))
+        return;
+      begin = at + i + 1;
+      line.clear();
+    }
+  }
+}
+
+/// How much of a former log stays: all of the run that goes on up to the step that it goes on from, nothing of others.
+static uint64_t keptBytes(const std::string &path, const Log::Resumed &run) {
+  uint64_t kept = 0;
+  bool hasStep = run.step == 0;
+  eachLine(InputFile(path), [&](const Json &line, uint64_t begin, uint64_t end) {
+    const auto has = [&](const char *key, const auto &value) {
+      const auto found = line.find(key);
+      return found != line.end() && *found == value;
+    };
+    const auto isAfter = [&](const char *key, int64_t step) {
+      const auto found = line.find(key);
+      return found != line.end() && found->is_number_integer() && found->get<int64_t>() > step;
+    };
+    const bool start = has("event", "start"), step = has("event", "step"), evaluation = has("event", "evaluate");
+    if (begin == 0 && (!start || !has("model", run.model) || !has("seed", run.seed)))
+      return false;
+    const bool later = (begin > 0 && start && isAfter("first_step", run.step)) || (step && isAfter("step", run.step)) ||
+                       (evaluation && isAfter("step", run.step - (run.evaluationDue ? 1 : 0)));
+    if (later && run.trains)
+      return false;
+    hasStep |= step && has("step", run.step);
+    kept = end;
+    return true;
+  });
+  return hasStep ? kept : 0;
+}
+
+void Log::open(const std::string &name, const std::optional<Resumed> &from) {
   path = name;
+  resumed = from;
   // Without O_NONBLOCK a pipe that nobody reads would block here; once it is open, a reader may be as slow as it likes.
   descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
   if (descriptor < 0 && errno == ENXIO)
@@ -54,6 +107,16 @@ Log::~Log() {
     close(descriptor);
 }
 
+/// In a regular file, at the end of what stays of a former one.
+void Log::begin() const {
+  struct stat status;
+  if (fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode))
+    return;
+  const auto kept = static_cast<off_t>(resumed ? keptBytes(path, *resumed) : 0);
+  if (ftruncate(descriptor, kept) != 0 || lseek(descriptor, kept, SEEK_SET) != kept)
+    throw systemError("write log", path);
+}
+
 void Log::write(const char *event, const LogFields &fields) {
   if (descriptor < 0)
     return;
@@ -61,9 +124,8 @@ void Log::write(const char *event, const LogFields &fields) {
   for (const auto &field : fields)
     std::visit([&, name = field.first](const auto &value) { json[name] = value; }, field.second);
   std::string line = dump(json) + "\n";
-  struct stat status;
-  if (!begun && fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) && ftruncate(descriptor, 0) != 0)
-    throw systemError("write log", path);
+  if (!begun)
+    begin();
   begun = true;
   for (size_t done = 0; done < line.size();) {
     ssize_t put = ::write(descriptor, line.data() + done, line.size() - done);

@@ -5,6 +5,7 @@
 
 #include "runtime/Program.h"
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -25,15 +26,28 @@ public:
   Log(const Log &) = delete;
   Log &operator=(const Log &) = delete;
 
-  /// A former log of that name is kept until the first event. Throws DataError when another program writes to the file,
-  /// or when it is a pipe that nobody reads.
-  void open(const std::string &path);
+  /// A run that goes on: the log of its first part stays.
+  struct Resumed {
+    std::string model;
+    uint64_t seed = 0;
+    int64_t step = 0;           ///< done by the first part
+    bool trains = false;        ///< what the log says of later steps is replaced
+    bool evaluationDue = false; ///< so is the evaluation after that step
+  };
+
+  /// A former log of that name is kept until the first event, and then lost, but for that of the run that goes on (same
+  /// model and seed, a line of the step that it goes on from): of that all up to this step. Throws DataError when
+  /// another program writes to the file, or when it is a pipe that nobody reads.
+  void open(const std::string &path, const std::optional<Resumed> &resumed = std::nullopt);
   /// Throws DataError when the line cannot be written, on a full disk for example.
   void write(const char *event, const LogFields &fields);
 
 private:
+  void begin() const;
+
   std::string path;
   int descriptor = -1;
+  std::optional<Resumed> resumed;
   bool begun = false;
 };
 

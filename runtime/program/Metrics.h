@@ -96,6 +96,8 @@ private:
 };
 
 using Confusion = std::vector<std::vector<int64_t>>;
+/// Of each class what is right and answered over what is either; nothing where it is neither anywhere.
+std::vector<std::optional<double>> iousOf(const Confusion &counts);
 
 /// Sums over the samples of an evaluation, for one output.
 class OutputTally {

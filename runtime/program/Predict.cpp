@@ -31,8 +31,10 @@ static std::vector<PredictedSamples::Array> arraysOf(const Program &program) {
   std::vector<PredictedSamples::Array> arrays;
   for (const Output *output : predictedBy(program)) {
     const std::optional<Scores> scores = scoresOf(program, *output, output->target);
-    arrays.push_back(
-        {output->name, output->tensor.shape, scores && scores->classes > 0 && scores->answers == program.batch});
+    const bool isScores = scores && scores->classes > 0 && scores->answers == program.batch;
+    // Names are those of the classes of the first target.
+    arrays.push_back({output->name, output->tensor.shape, isScores,
+                      scores && scores->classes > 0 && output->target == program.outputs[0].target});
   }
   return arrays;
 }
@@ -56,12 +58,13 @@ static void readOutput(Session &session, Tensor tensor, int64_t samples, std::ve
   });
 }
 
-bool predict(const std::string &path, Session &session, const Program &program, const Entry &entry, Dataset &dataset,
-             const std::vector<std::string> &classes) {
-  PredictedSamples samples{{}, classes, arraysOf(program)};
+/// Null when it was interrupted.
+static std::unique_ptr<Predictions> predictOnce(const std::string &path, PredictedSamples &samples, Session &session,
+                                                const Program &program, const Entry &entry, Dataset &dataset) {
+  samples.names.clear();
   for (int64_t i = 0; i < dataset.samples(); ++i)
     samples.names.push_back(dataset.sampleName(i));
-  const std::unique_ptr<Predictions> file = openPredictions(path, samples);
+  std::unique_ptr<Predictions> file = openPredictions(path, samples);
   const std::vector<ForwardBatch> list = forwardBatches(dataset.samples(), program.batch);
   const std::vector<const Output *> outputs = predictedBy(program);
   std::vector<std::vector<float>> values(outputs.size());
@@ -70,9 +73,21 @@ bool predict(const std::string &path, Session &session, const Program &program, 
       readOutput(session, outputs[k]->tensor, list[i].samples, values[k]);
     file->add(values, list[i].samples);
   });
-  if (whole)
+  return whole ? std::move(file) : nullptr;
+}
+
+bool predict(const std::string &path, Session &session, const Program &program, const Entry &entry, Dataset &dataset,
+             const std::vector<std::string> &classes) {
+  PredictedSamples samples{{}, classes, arraysOf(program)};
+  for (;;) {
+    const std::unique_ptr<Predictions> file = predictOnce(path, samples, session, program, entry, dataset);
+    if (!file)
+      return false;
+    if (dataset.leaveOutBad()) // others were predicted in their place
+      continue;
     file->commit();
-  return whole;
+    return true;
+  }
 }
 
 } // namespace sluice

@@ -59,6 +59,22 @@ private:
   const int64_t row;
 };
 
+/// The outputs whose classes have the names that are given.
+std::vector<std::string> namedOutputs(const PredictedSamples &samples) {
+  std::vector<std::string> names;
+  for (const Array &output : samples.outputs)
+    if (output.named && !samples.classes.empty())
+      names.push_back(output.name);
+  return names;
+}
+
+std::string jsonList(const std::vector<std::string> &words) {
+  std::string list;
+  for (const std::string &word : words)
+    list += (list.empty() ? "" : ", ") + jsonString(word);
+  return "[" + list + "]";
+}
+
 /// Code points of UTF-8; what is none becomes U+FFFD.
 std::u32string charactersOf(const std::string &bytes) {
   std::u32string out;
@@ -84,12 +100,14 @@ public:
   Npz(const std::string &path, const PredictedSamples &samples) : file(path), zip(file) {
     if (!samples.classes.empty())
       addStrings("classes.npy", samples.classes);
+    if (samples.outputs.size() > 1 && !namedOutputs(samples).empty())
+      addStrings("classes_of.npy", namedOutputs(samples));
     addStrings("sample.npy", samples.names);
     for (const Array &output : samples.outputs) {
       const std::string header = npyHeader(samples.names.size(), output.shape, "<f4");
       const int64_t row = perSample(output.shape);
       std::string name = samples.outputs.size() == 1 ? "output" : output.name;
-      name += name == "sample" || name == "classes" ? "_" : "";
+      name += name == "sample" || name == "classes" || name == "classes_of" ? "_" : "";
       arrays.push_back({row, zip.begin(name + ".npy", header.size() + samples.names.size() * static_cast<size_t>(row) *
                                                                           sizeof(float))});
       zip.write(arrays.back().second, header.data(), header.size());
@@ -148,9 +166,12 @@ protected:
   int64_t columns(size_t output) const { return perSample(samples.outputs[output].shape); }
   bool isAlone() const { return samples.outputs.size() == 1; }
   void put(const std::string &out) { file.write(out.data(), out.size()); }
-  /// Of the first output, which class names are of.
-  std::string answerOf(const float *values) const {
-    return className(samples.classes, static_cast<size_t>(std::max_element(values, values + columns(0)) - values));
+  /// Of an output that has scores, the class by its name, or its number where names are of other classes.
+  std::string answerOf(size_t output, const float *values) const {
+    return nameOf(output, static_cast<size_t>(std::max_element(values, values + columns(output)) - values));
+  }
+  std::string nameOf(size_t output, size_t number) const {
+    return samples.outputs[output].named ? className(samples.classes, number) : std::to_string(number);
   }
 
   const PredictedSamples &samples;
@@ -179,14 +200,16 @@ class Csv : public Rows {
 public:
   Csv(const std::string &path, const PredictedSamples &samples) : Rows(path, samples) {
     std::string header = "sample";
-    if (samples.outputs[0].scores)
-      header += ",answer";
     for (size_t k = 0; k < samples.outputs.size(); ++k)
-      for (int64_t i = 0; i < columns(k); ++i)
-        header +=
-            "," + csvField(k == 0 && samples.outputs[0].scores ? className(samples.classes, static_cast<size_t>(i))
-                           : isAlone()                         ? text("output_", i)
-                                                               : text(samples.outputs[k].name, "_", i));
+      if (samples.outputs[k].scores)
+        header += "," + csvField(k == 0 ? "answer" : samples.outputs[k].name + "_answer");
+    for (size_t k = 0; k < samples.outputs.size(); ++k)
+      for (int64_t i = 0; i < columns(k); ++i) {
+        const std::string number = samples.outputs[k].scores ? nameOf(k, static_cast<size_t>(i)) : std::to_string(i);
+        header += "," + csvField(k == 0 && samples.outputs[0].scores ? number
+                                 : isAlone()                         ? text("output_", i)
+                                                                     : text(samples.outputs[k].name, "_", number));
+      }
     put(header + "\n");
   }
   void commit() override { file.commit(); }
@@ -194,8 +217,9 @@ public:
 private:
   std::string rowOf(size_t sample, const std::vector<const float *> &values) const override {
     std::string row = csvField(samples.names[sample]);
-    if (samples.outputs[0].scores)
-      row += "," + csvField(answerOf(values[0]));
+    for (size_t k = 0; k < values.size(); ++k)
+      if (samples.outputs[k].scores)
+        row += "," + csvField(answerOf(k, values[k]));
     for (size_t k = 0; k < values.size(); ++k)
       for (int64_t i = 0; i < columns(k); ++i)
         row += "," + numberText(values[k][i]);
@@ -220,7 +244,8 @@ public:
     header += ", \"classes\": [";
     for (size_t i = 0; i < samples.classes.size(); ++i)
       header += (i ? ", " : "") + jsonString(samples.classes[i]);
-    put(header + "], \"predictions\": [");
+    put(header + "], " + (isAlone() ? "" : "\"classes_of\": " + jsonList(namedOutputs(samples)) + ", ") +
+        "\"predictions\": [");
   }
   void commit() override {
     put("\n]}\n");
@@ -241,7 +266,13 @@ private:
   std::string rowOf(size_t sample, const std::vector<const float *> &values) const override {
     std::string row = text(sample ? ",\n" : "\n", "{\"sample\": ", jsonString(samples.names[sample]));
     if (samples.outputs[0].scores)
-      row += ", \"answer\": " + jsonString(answerOf(values[0]));
+      row += ", \"answer\": " + jsonString(answerOf(0, values[0]));
+    std::string answers;
+    for (size_t k = 0; k < values.size() && !isAlone(); ++k)
+      if (samples.outputs[k].scores)
+        answers += text(answers.empty() ? "" : ", ", jsonString(samples.outputs[k].name), ": ",
+                        jsonString(answerOf(k, values[k])));
+    row += answers.empty() ? "" : ", \"answers\": {" + answers + "}";
     return row + ", " +
            each("output",
                 [&](size_t k) {
@@ -298,6 +329,8 @@ void checkPredictions(const std::string &path, const std::vector<Array> &outputs
 std::unique_ptr<Predictions> openPredictions(const std::string &path, const PredictedSamples &samples) {
   return endingOf(path).open(path, samples);
 }
+
+bool namesSamples(const std::string &path) { return endingOf(path).open != open<Npy>; }
 
 std::string predictionsMark(const std::string &path) { return endingOf(path).mark(); }
 

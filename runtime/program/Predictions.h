@@ -20,6 +20,7 @@ struct PredictedSamples {
     std::string name;    ///< of the output
     Shape shape;         ///< of a batch
     bool scores = false; ///< each sample has one score for each class, of which the highest is its answer
+    bool named = false;  ///< `classes` are these
   };
   std::vector<Array> outputs; ///< one or more
 };
@@ -37,6 +38,9 @@ public:
 void checkPredictions(const std::string &path, const std::vector<PredictedSamples::Array> &outputs);
 /// Checked before. `samples` must outlive it.
 std::unique_ptr<Predictions> openPredictions(const std::string &path, const PredictedSamples &samples);
+
+/// Whether a file of this name says which sample is which.
+bool namesSamples(const std::string &path);
 
 /// What files of predictions of this name begin with.
 std::string predictionsMark(const std::string &path);

@@ -8,6 +8,7 @@
 #include "runtime/program/Dataset.h"
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 namespace sluice {
@@ -107,6 +108,38 @@ void checkClassNames(const std::vector<std::string> &names) {
     throw UsageError(text("two classes are called '", *twice, "'"));
 }
 
+/// One number stands for all channels.
+static bool areSame(const std::vector<double> &one, const std::vector<double> &other) {
+  const auto differ = [](const std::vector<double> &values, double from) {
+    return std::any_of(values.begin(), values.end(), [=](double value) { return std::abs(value - from) > 1e-6; });
+  };
+  if (one.size() == 1 || other.size() == 1)
+    return !differ(one.size() == 1 ? other : one, one.size() == 1 ? one[0] : other[0]);
+  return one.size() == other.size() &&
+         std::equal(one.begin(), one.end(), other.begin(), [](double a, double b) { return std::abs(a - b) <= 1e-6; });
+}
+
+std::vector<std::string> doubtsOf(const Preparation &preparation, const Arguments &arguments) {
+  std::vector<std::string> doubts;
+  Arguments ofWeights;
+  ofWeights.mean = preparation.mean, ofWeights.std = preparation.std;
+  const ImageOptions given = dataOptions(arguments, 0).images, known = dataOptions(ofWeights, 0).images;
+  const auto look = [&](const char *flag, const std::optional<std::string> &word, const std::vector<double> &values,
+                        const std::optional<std::string> &weights, const std::vector<double> &others) {
+    if (!word)
+      return;
+    if (std::any_of(values.begin(), values.end(), [](double value) { return value > 1; }))
+      doubts.push_back(text(flag, " ", *word,
+                            ": bytes / 255 lie between 0 and 1; is this meant for bytes? Then divide ", "it by 255"));
+    if (weights && !areSame(values, others) && (!arguments.data || arguments.resume))
+      doubts.push_back(text(flag, " ", *word, ": the weights were trained with ", flag, " ", *weights,
+                            ", which is taken where the flag is left out"));
+  };
+  look("--mean", arguments.mean, given.mean, preparation.mean, known.mean);
+  look("--std", arguments.std, given.std, preparation.std, known.std);
+  return doubts;
+}
+
 std::string adopt(const Preparation &preparation, Arguments &arguments, bool classes) {
   std::string said;
   const auto take = [&](const char *flag, std::optional<std::string> &to, const std::optional<std::string> &from) {
@@ -126,8 +159,8 @@ std::string adopt(const Preparation &preparation, Arguments &arguments, bool cla
       said += text(" --input ", word);
   }
   arguments.knownColumns = preparation.columns;
-  if (classes && arguments.classes.empty())
-    arguments.classes = preparation.classes;
+  if (arguments.classes.empty())
+    (classes ? arguments.classes : arguments.offeredClasses) = preparation.classes;
   return said.empty() ? "" : said.substr(1);
 }
 

@@ -38,8 +38,12 @@ Preparation readPreparation(const Metadata &metadata, const std::string &path);
 std::string textOf(const Preparation &preparation);
 Preparation readPreparation(const char *text);
 
-/// Sets the flags that were not given, and says which, as the flags are written; empty: none. Names of classes only
-/// where `classes` says so.
+/// What is doubtful in --mean and --std as they were given: unlike those of the weights, which `preparation` says, or
+/// in units of bytes. Asked before adopt(); a sentence each.
+std::vector<std::string> doubtsOf(const Preparation &preparation, const Arguments &arguments);
+
+/// Sets the flags that were not given, and says which, as the flags are written; empty: none. Names of classes are
+/// those of the run where `classes` says so, else offered to its data.
 std::string adopt(const Preparation &preparation, Arguments &arguments, bool classes);
 
 } // namespace sluice

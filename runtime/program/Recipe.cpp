@@ -105,16 +105,15 @@ bool isOverruled(const std::string &name, const std::set<std::string> &given, bo
   return given.count(name) != 0;
 }
 
-/// --resume FILE with --evaluate or --predict, and nothing of training on the command line.
+/// --resume with --evaluate or --predict, and nothing of training on the command line.
 bool onlyUses(const Arguments &arguments, const std::set<std::string> &given) {
   const auto any = [&](std::initializer_list<const char *> names) {
     return std::any_of(names.begin(), names.end(), [&](const char *name) { return given.count(name) != 0; });
   };
-  return arguments.resume && resumedPath(*arguments.resume) == *arguments.resume && any({"--evaluate", "--predict"}) &&
-         !any({"--data", "--steps", "--epochs"});
+  return arguments.resume && any({"--evaluate", "--predict"}) && !any({"--data", "--steps", "--epochs"});
 }
 
-/// What a recipe says of its run's training and files, which mean nothing to one that uses weights.
+/// What a recipe says of its run's training, files and output, which mean nothing to one that uses weights.
 bool isOfTraining(const std::string &name) {
   static const std::set<std::string> names = {"--data",
                                               "--shuffle",
@@ -139,7 +138,8 @@ bool isOfTraining(const std::string &name) {
                                               "--checkpoint",
                                               "--checkpoint-every",
                                               "--keep-checkpoints",
-                                              "--checkpoint-trained-only"};
+                                              "--checkpoint-trained-only",
+                                              "--quiet"};
   return names.count(name) != 0;
 }
 
@@ -265,6 +265,43 @@ std::string recipeOf(const Arguments &arguments, const std::vector<std::string> 
     out += text(flag.name + 2, " = ", tomlValue(flag, words), "\n");
   });
   return out;
+}
+
+/// What of a run decides where its training goes, besides data and length.
+static std::vector<const Flag *> flagsOfTraining() {
+  std::vector<const Flag *> list;
+  for (const char *name : {"--shuffle", "--validation-split", "--augment", "--mean", "--std"})
+    list.push_back(findFlag(name));
+  for (const FlagGroup &group : flagGroups())
+    if (std::any_of(group.flags.begin(), group.flags.end(),
+                    [](const Flag &flag) { return flag.name == std::string("--lr"); }))
+      for (const Flag &flag : group.flags)
+        if (flag.name != std::string("--seed")) // which the checkpoint has
+          list.push_back(&flag);
+  return list;
+}
+
+std::string differencesFrom(const std::string &path, const Arguments &arguments) {
+  Arguments before;
+  try {
+    readRecipe(path, {}, before);
+  } catch (const DataError &) {
+    return ""; // nothing says what the run had
+  }
+  std::string list;
+  for (const Flag *flag : flagsOfTraining()) {
+    const auto words = [&](const Arguments &of) {
+      std::string all;
+      for (const std::string &word : valuesOf(of, *flag))
+        all += text(all.empty() ? "" : " ", flag->name, flag->value ? "=" + quoted(word) : "");
+      return all;
+    };
+    const std::string now = words(arguments), then = words(before);
+    if (now == then || (then.empty() && arguments.carried.count(flag->name)))
+      continue;
+    list += text(list.empty() ? "" : ", ", now.empty() ? "no " + then : then.empty() ? now : now + " for " + then);
+  }
+  return list;
 }
 
 std::vector<std::pair<std::string, std::string>> givenFlags(const Arguments &arguments) {

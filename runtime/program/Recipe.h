@@ -18,8 +18,8 @@ std::string recipePath(const std::string &folder);
 
 /// Sets what the recipe says and the command line did not: `given` are the flags that it named. A flag also wins over
 /// those that exclude it (--steps over epochs, --resume over init, --evaluate over validation-split). A
-/// command line with --resume FILE and --evaluate or --predict, without --data, --steps or --epochs, uses weights: it
-/// takes nothing of the recipe's training and files. Throws DataError with file and line.
+/// command line with --resume and --evaluate or --predict, without --data, --steps or --epochs, uses weights: it takes
+/// nothing of the recipe's training and files. Throws DataError with file and line.
 void readRecipe(const std::string &path, const std::set<std::string> &given, Arguments &arguments);
 
 /// Whether no recipe that programs write holds the flag: --resume, --recipe, --force, --help, --plan.
@@ -28,6 +28,10 @@ bool isAboutOneStart(const Flag &flag);
 /// The recipe of a run with --checkpoint: all that was given, but for what is about one start only, with absolute
 /// paths, and `classes` as --class has them, unless they are more than a recipe has room for.
 std::string recipeOf(const Arguments &arguments, const std::vector<std::string> &classes = {});
+
+/// How the flags of a training run differ from those of a recipe: "no --shuffle, --lr=0.1 for --lr=0.05"; paths, data,
+/// length and seed are not compared. Empty: not at all, or there is no such recipe.
+std::string differencesFrom(const std::string &path, const Arguments &arguments);
 
 /// What was given, by the command line or a recipe: flag and value, which is empty for flags without one; several of a
 /// flag that may be given often.

@@ -153,14 +153,30 @@ static void prepare(const Arguments &arguments, const Program &program, const En
     announceCheckpointCopy(program, arguments.checkpointTrainedOnly);
 }
 
+/// How a run goes on otherwise than it began, as far as the recipe beside its checkpoint says how that was.
+static std::string changesOf(const Arguments &arguments) {
+  if (!arguments.resume || !arguments.data)
+    return "";
+  const std::string path = recipePath(parentFolder(resumedPath(*arguments.resume)));
+  const std::string list = differencesFrom(path, arguments);
+  return list.empty() ? "" : text("unlike ", path, ": ", list, "; --recipe=", path, " takes what it says");
+}
+
 /// What is to be known before the first step.
-static void announce(const TrainingFiles &files, const std::optional<InitialWeights> &initial,
-                     const std::string &adopted) {
+static void announce(const Arguments &arguments, const TrainingFiles &files,
+                     const std::optional<InitialWeights> &initial, const std::string &adopted) {
   if (initial)
     std::fputs(initial->report().c_str(), stdout);
+  if (const std::string changes = changesOf(arguments); !changes.empty())
+    std::printf("goes on:       %s\n", printable(changes).c_str());
+  if (arguments.recipe && arguments.resume && !arguments.data && (arguments.evaluate || arguments.predict))
+    std::printf("recipe:        %s is that of the weights: nothing of its training and files is taken\n",
+                printable(*arguments.recipe).c_str());
+  if (!arguments.knownColumns.empty() && files.readsTable)
+    std::printf("tables:        columns, categories and standardization are those of the weights\n");
   if (!adopted.empty())
     std::printf("images:        prepared as for the weights: %s\n", printable(adopted).c_str());
-  files.printNotes();
+  files.printNotes(arguments.name);
   std::fputs(memoryNotes().c_str(), stdout);
   std::fflush(stdout);
 }
@@ -186,11 +202,13 @@ static std::vector<EngineTime> enginesFor(const std::string &profile) {
 /// Of the weights that the run starts from. Those that are trained on for other data have other classes.
 static std::string adoptPreparation(const std::optional<SavedRun> &saved, const std::optional<InitialWeights> &initial,
                                     const Program &program, Arguments &arguments) {
-  if (saved)
-    return adopt(saved->state().preparation, arguments, true);
-  if (initial)
-    return adopt(initial->preparation(), arguments, !arguments.data);
-  return program.preparation ? adopt(readPreparation(program.preparation), arguments, !arguments.data) : "";
+  const Preparation preparation = saved                 ? saved->state().preparation
+                                  : initial             ? initial->preparation()
+                                  : program.preparation ? readPreparation(program.preparation)
+                                                        : Preparation();
+  for (const std::string &doubt : doubtsOf(preparation, arguments))
+    std::fprintf(stderr, "%s: warning: %s\n", printable(arguments.name).c_str(), printable(doubt).c_str());
+  return adopt(preparation, arguments, saved || !arguments.data);
 }
 
 static Preparation preparationFor(const Arguments &arguments, const TrainingFiles &files) {
@@ -234,14 +252,14 @@ static void runProgram(Arguments arguments, const Program &program, const Entry 
     initial.emplace(*arguments.init, program);
   const std::string adopted = adoptPreparation(saved, initial, program, arguments);
   // Data and log are opened before anything is allocated: most mistakes end a run at once.
-  TrainingFiles files(arguments, program, run.seed, initial ? initial->paths() : std::vector<std::string>());
+  TrainingFiles files(arguments, program, run, initial ? initial->paths() : std::vector<std::string>());
   if (arguments.quiet) // a log to /dev/stdout was opened before
     silenceStandardOutput();
   if (files.training)
     checkData(run, *files.training, arguments);
   prepare(arguments, program, entry);
   run.preparation = preparationFor(arguments, files);
-  announce(files, initial, adopted);
+  announce(arguments, files, initial, adopted);
   Recording recording;
   std::vector<TensorError> errors;
   const size_t scratch = (program.deviceBytes + 255) / 256 * 256;

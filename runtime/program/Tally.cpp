@@ -119,19 +119,25 @@ void OutputTally::addLabels(const float *values, const float *target, int64_t sa
   }
 }
 
-/// Mean over the classes that are right somewhere or answered somewhere of what both have in common over what either
-/// has.
-static double meanIou(const Confusion &counts) {
-  double sum = 0;
-  int64_t classes = 0;
+std::vector<std::optional<double>> iousOf(const Confusion &counts) {
+  std::vector<std::optional<double>> ious(counts.size());
   for (size_t k = 0; k < counts.size(); ++k) {
     int64_t either = -counts[k][k];
     for (size_t other = 0; other < counts.size(); ++other)
       either += counts[k][other] + counts[other][k];
-    if (either == 0)
-      continue;
-    sum += static_cast<double>(counts[k][k]) / static_cast<double>(either);
-    ++classes;
+    if (either > 0)
+      ious[k] = static_cast<double>(counts[k][k]) / static_cast<double>(either);
+  }
+  return ious;
+}
+
+/// Over the classes that are right somewhere or answered somewhere.
+static double meanIou(const Confusion &counts) {
+  double sum = 0;
+  int64_t classes = 0;
+  for (const std::optional<double> &iou : iousOf(counts)) {
+    sum += iou.value_or(0);
+    classes += iou.has_value();
   }
   return classes > 0 ? sum / static_cast<double>(classes) : 0;
 }

@@ -155,8 +155,8 @@ void Trainer::saveCheckpoint() {
 
 void Trainer::predictAll() {
   if (files.prediction && predict(*arguments.output, session, program, entry, *files.prediction, files.classes))
-    std::printf("predictions:   %lld samples in %s\n", static_cast<long long>(files.prediction->samples()),
-                printable(*arguments.output).c_str());
+    std::printf("predictions:   %lld samples in %s%s\n", static_cast<long long>(files.prediction->samples()),
+                printable(*arguments.output).c_str(), leftOutText(files.prediction->skipped()).c_str());
 }
 
 /// To whoever wants to know of every step.

@@ -19,13 +19,14 @@ namespace sluice {
 /// What a run reads and writes. Opened, or tried, before memory is allocated: a path that cannot be written should not
 /// end a run that took hours.
 struct TrainingFiles {
-  /// `weights`: what else the run reads.
-  TrainingFiles(const Arguments &arguments, const Program &program, uint64_t seed,
+  /// `run`: where it begins. `weights`: what else the run reads.
+  TrainingFiles(const Arguments &arguments, const Program &program, const RunState &run,
                 const std::vector<std::string> &weights = {});
 
   std::unique_ptr<Dataset> training, evaluation, prediction; ///< null when not asked for
   std::unique_ptr<MetricChoice> metrics;                     ///< of the evaluation
   std::vector<std::string> classes;                          ///< what they are called; empty: not known
+  bool readsTable = false;                                   ///< any of the three
   std::string knownColumns;                                  ///< of a table that is trained on, or of the weights
   Log log;
   EventFile events;
@@ -35,8 +36,9 @@ struct TrainingFiles {
   void printSkipped() const;
   /// To TensorBoard: what of the log's start says how the run trains, and the flags that it does not have.
   void tellHyperparameters(const LogFields &start, const Arguments &arguments);
-  /// How values are taken where files do not say it, each once.
-  void printNotes() const;
+  /// How values are taken where files do not say it, each once; to standard error, under the program's name, what is
+  /// probably wrong.
+  void printNotes(const std::string &name) const;
 
 private:
   void openData(const Arguments &arguments, const Program &program, uint64_t seed);

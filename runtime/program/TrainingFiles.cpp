@@ -9,6 +9,7 @@
 #include "runtime/program/Export.h"
 #include "runtime/program/Flags.h"
 #include "runtime/program/Outputs.h"
+#include "runtime/program/Predictions.h"
 #include "runtime/program/Recipe.h"
 #include "runtime/program/Schedule.h"
 #include "runtime/program/WeightNames.h"
@@ -23,6 +24,8 @@ namespace sluice {
 void TrainingFiles::openData(const Arguments &arguments, const Program &program, uint64_t seed) {
   DataOptions options = dataOptions(arguments, seed);
   options.classes = classes = arguments.classes;
+  if (classes.empty())
+    options.offered = arguments.offeredClasses;
   if (arguments.data) {
     options.where = *arguments.data;
     options.shuffle = arguments.shuffle;
@@ -31,7 +34,7 @@ void TrainingFiles::openData(const Arguments &arguments, const Program &program,
     options.share = arguments.validationSplit ? DataOptions::Share::Training : DataOptions::Share::All;
     training = std::make_unique<Dataset>(options, program);
     if (const std::vector<std::string> own = training->classNames(); !own.empty())
-      options.classes = classes = own;
+      options.classes = classes = own, options.offered.clear();
     knownColumns = training->knownColumns();
   }
   if (knownColumns.empty())
@@ -58,9 +61,16 @@ void TrainingFiles::openData(const Arguments &arguments, const Program &program,
     options.where = *arguments.predict;
     options.share = DataOptions::Share::All;
     options.targets = false;
-    options.skipBad = false; // a result for each sample
+    if (!namesSamples(*arguments.output)) {
+      options.noSkip = options.skipBad ? text("--on-bad-data=skip leaves none out of ", *arguments.output,
+                                              ", whose rows have no names: write .csv, .json or .npz")
+                                       : "";
+      options.skipBad = false;
+    }
     prediction = std::make_unique<Dataset>(options, program);
   }
+  for (const Dataset *data : {training.get(), evaluation.get(), prediction.get()})
+    readsTable |= data && data->isTable();
 }
 
 void TrainingFiles::describeSkipped(LogFields &fields) const {
@@ -68,21 +78,31 @@ void TrainingFiles::describeSkipped(LogFields &fields) const {
     fields.push_back({"skipped_samples", training->skipped()});
   if (evaluation && evaluation->skipped() > 0)
     fields.push_back({"skipped_evaluation_samples", evaluation->skipped()});
+  if (prediction && prediction->skipped() > 0)
+    fields.push_back({"skipped_prediction_samples", prediction->skipped()});
 }
 
 void TrainingFiles::printSkipped() const {
-  for (const Dataset *data : {training.get(), evaluation.get()})
+  for (const auto &[data, what] : {std::pair{training.get(), "training samples were bad and replaced by others"},
+                                   {evaluation.get(), "evaluation samples were bad and left out"},
+                                   {prediction.get(), "samples to predict were bad and left out"}})
     if (data && data->skipped() > 0)
-      std::printf("%lld of %lld %s samples were bad and skipped\n", static_cast<long long>(data->skipped()),
-                  static_cast<long long>(data->samples()), data == training.get() ? "training" : "evaluation");
+      std::printf("%lld of %lld %s\n", static_cast<long long>(data->skipped()),
+                  static_cast<long long>(data->samplesWithBad()), what);
 }
 
-void TrainingFiles::printNotes() const {
-  std::set<std::string> notes;
-  for (const Dataset *data : {training.get(), evaluation.get(), prediction.get()})
-    for (const std::string &note : data ? data->notes() : std::vector<std::string>())
-      if (notes.insert(note).second)
+void TrainingFiles::printNotes(const std::string &name) const {
+  std::set<std::string> told;
+  for (const Dataset *data : {training.get(), evaluation.get(), prediction.get()}) {
+    if (!data)
+      continue;
+    for (const std::string &note : data->notes())
+      if (told.insert(note).second)
         std::printf("data:          %s\n", printable(note).c_str());
+    for (const std::string &warning : data->warnings())
+      if (told.insert(warning).second)
+        std::fprintf(stderr, "%s: warning: %s\n", printable(name).c_str(), printable(warning).c_str());
+  }
 }
 
 void TrainingFiles::tellHyperparameters(const LogFields &start, const Arguments &arguments) {
@@ -113,9 +133,9 @@ void TrainingFiles::tellHyperparameters(const LogFields &start, const Arguments 
   events.writeHyperparameters(fields);
 }
 
-TrainingFiles::TrainingFiles(const Arguments &arguments, const Program &program, uint64_t seed,
+TrainingFiles::TrainingFiles(const Arguments &arguments, const Program &program, const RunState &run,
                              const std::vector<std::string> &weights) {
-  openData(arguments, program, seed);
+  openData(arguments, program, run.seed);
   std::vector<std::string> inputs = {"/proc/self/exe"};
   for (const auto &data : {training.get(), evaluation.get(), prediction.get()})
     if (data)
@@ -146,8 +166,11 @@ TrainingFiles::TrainingFiles(const Arguments &arguments, const Program &program,
       OutputFile{*path};
   if (arguments.tensorboard)
     events.open(*arguments.tensorboard);
+  using Resumed = Log::Resumed;
   if (arguments.log)
-    log.open(*arguments.log);
+    log.open(*arguments.log, arguments.resume ? std::optional(Resumed{program.model, run.seed, run.step,
+                                                                      training != nullptr, run.evaluationDue})
+                                              : std::nullopt);
 }
 
 } // namespace sluice

@@ -52,6 +52,39 @@ TEST_F(Checkpoints, TheLastOnesAreKept) {
                                                   "checkpoint.safetensors", "recipe.toml"}));
 }
 
+/// What the log says of the first part stays, what it says of steps that are done again goes.
+TEST_F(Checkpoints, TheLogGoesOn) {
+  const auto events = [&](const std::string &name) {
+    std::string all;
+    for (const Json &line : log(name))
+      all += line["event"].get<std::string>()[0] + (line.contains("step") ? line["step"].dump() : "") + " ";
+    return all;
+  };
+  const std::string evaluated = common + "--evaluate data --evaluate-every 3 --log log ";
+  ASSERT_EQ(run(evaluated + "--steps 8 --checkpoint c --checkpoint-every 3 --keep-checkpoints 2"), 0) << err;
+  EXPECT_EQ(events("log"), "s s1 s2 s3 e3 s4 s5 e5 s6 e6 s7 s8 e8 e ");
+  const std::string first = folder.read("log");
+  folder.write("log", first + "{\"event\":\"st"); // as a run leaves it that is killed
+  // The checkpoint is from before the evaluation of its step, which is made again.
+  ASSERT_EQ(run(evaluated + "--resume c/checkpoint-6.safetensors --steps 7"), 0) << err;
+  EXPECT_EQ(events("log"), "s s1 s2 s3 e3 s4 s5 e5 s6 s e6 s7 e7 e ");
+  EXPECT_EQ(folder.read("log").find(first.substr(0, 300)), 0u);
+  folder.write("log", first);
+  ASSERT_EQ(run(evaluated + "--resume c --steps 10"), 0) << err;
+  EXPECT_EQ(events("log"), "s s1 s2 s3 e3 s4 s5 e5 s6 e6 s7 s8 e8 e s s9 e9 s10 e10 e ");
+  // An evaluation alone takes nothing away.
+  folder.write("log", first);
+  ASSERT_EQ(run("--evaluate data --log log --resume c/checkpoint-6.safetensors"), 0) << err;
+  EXPECT_EQ(events("log"), "s s1 s2 s3 e3 s4 s5 e5 s6 e6 s7 s8 e8 e s e6 e ");
+  // The log of another run, and one that does not go that far, begins anew.
+  ASSERT_EQ(run("--data data --seed 6 --steps 8 --log log"), 0) << err;
+  ASSERT_EQ(run(evaluated + "--resume c --steps 9"), 0) << err;
+  EXPECT_EQ(log("log")[0]["first_step"], 9);
+  folder.write("log", first.substr(0, first.find('\n') + 1));
+  ASSERT_EQ(run(evaluated + "--resume c --steps 9"), 0) << err;
+  EXPECT_EQ(log("log")[0]["first_step"], 9);
+}
+
 TEST_F(Checkpoints, OfOthersAreLeftAlone) {
   ASSERT_EQ(run("--data data --steps 1 --checkpoint other", "other-model"), 0) << err;
   ASSERT_EQ(run("--data data --steps 4 --checkpoint c --checkpoint-every 1 --keep-checkpoints 3"), 0) << err;

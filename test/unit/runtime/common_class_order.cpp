@@ -15,7 +15,7 @@ TEST(Dataset, WarnsOfSamplesThatLieClassByClass) {
     Program program = programWith(inputs);
     DataOptions options = from(folder.path);
     options.shuffle = shuffle;
-    return Dataset(options, program).notes();
+    return Dataset(options, program).warnings();
   };
   EXPECT_EQ(notes({3, 3, 0, 0, 1, 1}).size(), 1u);
   EXPECT_NE(notes({3, 3, 0, 0, 1, 1})[0].find("class by class"), std::string::npos);

@@ -2,6 +2,7 @@
 // Flags of data, from the command line to the log.
 #include "test/unit/runtime/TinyProgram.h"
 
+#include <algorithm>
 #include <cmath>
 
 using DataFlags = TinyProgram;
@@ -46,7 +47,7 @@ TEST_F(DataFlags, BadDataStopOrAreSkipped) {
   expectFailure(1, "--data data --epochs 1 --on-bad-data stop", "sample 5 holds 3");
   ASSERT_EQ(run("--data data --epochs 1 --on-bad-data skip --log log.jsonl"), 0) << err;
   EXPECT_THAT(err, testing::HasSubstr("skipped: data/target.npy: sample 5 holds 3"));
-  EXPECT_THAT(out, testing::HasSubstr("1 of 22 training samples were bad and skipped"));
+  EXPECT_THAT(out, testing::HasSubstr("1 of 22 training samples were bad and replaced by others"));
   EXPECT_EQ(log().back()["skipped_samples"], 1);
   expectFailure(2, "--data data --on-bad-data maybe", "--on-bad-data expects stop|skip|keep, got 'maybe'");
 }
@@ -59,6 +60,82 @@ TEST_F(DataFlags, NanIsBadData) {
   ASSERT_EQ(run("--data data --epochs 1 --on-bad-data skip --log log.jsonl"), 0) << err;
   EXPECT_EQ(log().back()["skipped_samples"], 1);
   EXPECT_EQ(run("--data data --epochs 1 --on-bad-data keep"), 5) << err;
+}
+
+/// Evaluation and predictions are those of the other samples, of which none counts twice.
+TEST_F(DataFlags, BadSamplesAreLeftOutOfEvaluationAndPredictions) {
+  ASSERT_EQ(run("--data data --steps 1 --checkpoint c"), 0) << err;
+  const auto allImages = images;
+  const auto allLabels = labels;
+  images.erase(images.begin() + 21 * 8, images.begin() + 22 * 8);
+  images.erase(images.begin() + 5 * 8, images.begin() + 7 * 8);
+  labels.erase(labels.begin() + 21);
+  labels.erase(labels.begin() + 5, labels.begin() + 7);
+  folder.write("data/input.npy", npyArray("<f4", "(19, 2, 2, 2)", images));
+  folder.write("data/target.npy", npyArray("<i8", "(19,)", labels));
+  const std::string what = "--resume c --evaluate data --metrics accuracy,mean_iou,f1,auc,confusion --predict data ";
+  ASSERT_EQ(run(what + "--log good.jsonl --output good.csv"), 0) << err;
+
+  images = allImages, labels = allLabels;
+  images[5 * 8] = images[21 * 8 + 7] = std::nanf(""); // found when they are read
+  labels[6] = 3;                                      // found before
+  writeData();
+  ASSERT_EQ(run(what + "--on-bad-data skip --log bad.jsonl --output bad.csv"), 0) << err;
+  EXPECT_THAT(out, testing::HasSubstr(" on 19 samples, 3 bad ones left out\n"));
+  EXPECT_THAT(out, testing::HasSubstr("3 of 22 evaluation samples were bad and left out"));
+  // The targets are not read for predictions.
+  EXPECT_THAT(out, testing::HasSubstr("predictions:   20 samples in bad.csv, 2 bad ones left out"));
+  Json good = log("good.jsonl")[1], bad = log("bad.jsonl")[1];
+  EXPECT_EQ(bad["skipped_samples"], 3);
+  bad.erase("skipped_samples");
+  EXPECT_NEAR(bad["loss"], good["loss"], 1e-6);
+  bad.erase("loss"), good.erase("loss");
+  EXPECT_EQ(bad, good);
+  const std::string rows = folder.read("bad.csv");
+  EXPECT_EQ(std::count(rows.begin(), rows.end(), '\n'), 21);
+  EXPECT_THAT(rows, testing::Not(testing::HasSubstr("sample 5,")));
+  EXPECT_THAT(rows, testing::HasSubstr("sample 6,"));
+  expectFailure(1, "--resume c --predict data --output bad.npy --on-bad-data skip",
+                "--on-bad-data=skip leaves none out of bad.npy, whose rows have no names: write .csv, .json or .npz");
+  EXPECT_FALSE(folder.has("bad.npy"));
+}
+
+TEST_F(DataFlags, WarnsAlsoWhenItIsQuiet) {
+  std::sort(labels.begin(), labels.end());
+  writeData();
+  ASSERT_EQ(run("--data data --epochs 1 --quiet"), 0) << err;
+  EXPECT_EQ(out, "");
+  EXPECT_THAT(err, testing::StartsWith("tiny: warning: data holds its samples class by class"));
+}
+
+TEST_F(DataFlags, SaysWhatOtherKindItMayBe) {
+  std::filesystem::create_directories(folder / "photos/cats");
+  folder.write("photos/cats/1.jpg", "");
+  folder.write("t.csv", "");
+  expectFailure(1, "--data photos",
+                "cannot open photos/input.npy: No such file or directory; a folder of images is "
+                "imagefolder:photos, with a subfolder for each class, or segmentation:photos,masks=");
+  expectFailure(1, "--evaluate t.csv", "cannot open t.csv/input.npy: Not a directory; a file is csv:t.csv");
+  expectFailure(1, "--data nowhere", "cannot open nowhere/input.npy: No such file or directory\n");
+  labels[3] = -100;
+  writeData();
+  expectFailure(1, "--data data",
+                "must lie between 0 and 2, or be -100 in a program compiled with --ignore-index=-100");
+}
+
+/// Of one class there is no curve.
+TEST_F(DataFlags, SaysWhichMetricHasNoValue) {
+  labels.assign(labels.size(), 1);
+  writeData();
+  ASSERT_EQ(run("--data data --evaluate data --epochs 2 --metrics auc,accuracy,mean_iou --log log.jsonl"), 0) << err;
+  EXPECT_EQ(err,
+            "tiny: warning: auc cannot be computed on these data: no class or label has samples with it and samples "
+            "without; this is told once\n");
+  for (const Json &line : log())
+    if (line["event"] == "evaluate") {
+      EXPECT_EQ(line["iou_by_class"].size(), 3u);
+      EXPECT_EQ(line["iou_by_class"][0], 0);
+    }
 }
 
 TEST_F(DataFlags, RefusesWhatFitsNoData) {

@@ -6,6 +6,7 @@
 #include "runtime/files/Zip.h"
 #include "runtime/program/Export.h"
 #include "runtime/program/Metrics.h"
+#include "runtime/program/Predictions.h"
 #include "runtime/program/Recipe.h"
 #include "runtime/program/Training.h"
 #include "test/unit/runtime/DataPrograms.h"
@@ -15,6 +16,7 @@
 #include <sstream>
 
 using namespace sluice;
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 TEST(Preparation, GoesThroughMetadata) {
@@ -75,6 +77,65 @@ TEST(Preparation, ClassesOfFoldersAreKnownByName) {
   expectError<DataError>([&] { Dataset(options, program); }, "has 4 classes, the model tells 3 apart");
 }
 
+TEST(Preparation, OtherMeansThanThoseOfTheWeightsAreDoubted) {
+  Preparation weights;
+  weights.mean = "0.5", weights.std = "0.25,0.25,0.25";
+  const auto doubts = [&](const char *mean, const char *std, bool trains = false) {
+    Arguments arguments;
+    arguments.mean = mean, arguments.std = std;
+    if (trains)
+      arguments.data = "data";
+    return doubtsOf(weights, arguments);
+  };
+  EXPECT_THAT(doubts("0.5,0.50,0.5", "0.25"), ElementsAre());
+  EXPECT_THAT(doubts("0.5,0.5,0.4", "0.5"),
+              ElementsAre(HasSubstr("--mean 0.5,0.5,0.4: the weights were trained with --mean 0.5, which is taken"),
+                          HasSubstr("--std 0.5: the weights were trained with --std 0.25,0.25,0.25")));
+  EXPECT_THAT(doubts("0.4", "0.5", /*trains=*/true), ElementsAre()); // fine-tuning may have its own
+  weights = {};
+  EXPECT_THAT(doubts("123.675,116.28,103.53", "0.2"),
+              ElementsAre(HasSubstr("--mean 123.675,116.28,103.53: bytes / 255 lie between 0 and 1")));
+}
+
+/// Nothing tells which class has no folder, which would number those after it wrongly.
+TEST(Preparation, FewerFoldersThanClassesAreWarnedOf) {
+  Folder folder;
+  const Program program = programWith(images);
+  makeClasses(folder);
+  DataOptions options = from("imagefolder:" + folder.path);
+  EXPECT_TRUE(Dataset(options, program).warnings().empty());
+  std::filesystem::remove_all(folder / "b");
+  EXPECT_THAT(Dataset(options, program).warnings(),
+              ElementsAre(HasSubstr("has 2 folders, the model tells 3 classes apart")));
+  options.classes = {"a", "b", "c"};
+  EXPECT_TRUE(Dataset(options, program).warnings().empty());
+  options.classes = {}, options.targets = false;
+  EXPECT_TRUE(Dataset(options, program).warnings().empty()); // new data have no classes
+}
+
+/// Weights keep their numbers of classes where new data have no others.
+TEST(Preparation, NewDataTakeTheClassesOfTheWeights) {
+  Folder folder;
+  const Program program = programWith(images);
+  makeClasses(folder);
+  std::filesystem::remove_all(folder / "b");
+  DataOptions options = from("imagefolder:" + folder.path);
+  options.offered = {"a", "b", "c"};
+  EXPECT_EQ(readAll(options, program).second, (std::vector<int64_t>{0, 0})); // a, a; c has no whole batch
+  options.padded = true;
+  EXPECT_EQ(readAll(options, program).second.back(), 2);
+  EXPECT_EQ(Dataset(options, program).classNames(), options.offered);
+  EXPECT_TRUE(Dataset(options, program).warnings().empty());
+  EXPECT_THAT(Dataset(options, program).notes(),
+              ElementsAre(HasSubstr("its 2 classes have the numbers that the weights have for these names, of 3")));
+  options.offered = {"a", "b", "d"};
+  EXPECT_EQ(readAll(options, program).second.back(), 1);
+  EXPECT_THAT(Dataset(options, program).notes(),
+              ElementsAre(HasSubstr("has the class 'c', which the weights do not know ('a', 'b', 'd')")));
+  options.offered = {"a", "b", "c", "d"}; // of another head
+  EXPECT_EQ(readAll(options, program).second.back(), 1);
+}
+
 /// Images that are prepared as those that the weights were trained on, data without images as they are.
 TEST(Preparation, OfWeightsMeansNothingToNumbers) {
   Folder folder;
@@ -89,6 +150,11 @@ TEST(Preparation, OfWeightsMeansNothingToNumbers) {
 }
 
 using Prepared = TinyProgram;
+
+TEST_F(Prepared, AllClassesAreNamedOrNone) {
+  expectFailure(2, "--data data --class a --class b", "--class names 2 of the 3 classes of output 'logits': give one");
+  expectFailure(2, "--data data --class a --class b --class c --class d", "--class names 4 of the 3 classes");
+}
 
 TEST_F(Prepared, ClassesAreNamedWhereverTheyAreSeen) {
   const std::string names = "--class cat --class 'the, dog' --class owl";
@@ -224,4 +290,24 @@ TEST(Confusion, IsShownWithNames) {
                                                  "         0   1\n"
                                                  "     0   5   1\n"
                                                  "     1   0   2\n");
+}
+
+/// Each output of scores has its answers, by names where names are of its classes.
+TEST(Predictions, SayWhatClassesAreOfWhichOutput) {
+  Folder folder;
+  const PredictedSamples samples{
+      {"s"}, {"cat", "dog"}, {{"pet", {1, 2}, true, true}, {"size", {1, 3}, true, false}, {"age", {1, 1}}}};
+  const auto write = [&](const char *name) {
+    const auto file = openPredictions(folder / name, samples);
+    file->add({{0.25f, 0.5f}, {3, 1, 2}, {7}}, 1);
+    file->commit();
+    return folder.read(name);
+  };
+  EXPECT_EQ(write("p.csv"), "sample,answer,size_answer,cat,dog,size_0,size_1,size_2,age_0\ns,dog,0,0.25,0.5,3,1,2,7\n");
+  const Json json = Json::parse(write("p.json"));
+  EXPECT_EQ(json["classes_of"], Json({"pet"}));
+  EXPECT_EQ(json["predictions"][0]["answer"], "dog");
+  EXPECT_EQ(json["predictions"][0]["answers"], (Json{{"pet", "dog"}, {"size", "0"}}));
+  write("p.npz");
+  EXPECT_TRUE(ZipFile(folder / "p.npz").contains("classes_of.npy"));
 }

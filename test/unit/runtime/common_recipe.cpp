@@ -160,3 +160,35 @@ TEST_F(TinyProgram, GoesOnByItsRecipe) {
   EXPECT_EQ(folder.read("e/recipe.toml"), "data = 'data'\nsteps = 2\n");
   expectFailure(1, "--recipe nowhere.toml", "cannot open nowhere.toml: No such file");
 }
+
+/// Whoever measures weights by their recipe writes nothing of the run over, whether they are a file's or a folder's.
+TEST_F(TinyProgram, UsesTheWeightsOfARecipe) {
+  ASSERT_EQ(run("--data data --shuffle --steps 4 --quiet --checkpoint c --log log --export e.safetensors"), 0) << err;
+  EXPECT_EQ(out, "");
+  const std::string files[] = {"c/recipe.toml", "c/checkpoint.safetensors", "log", "e.safetensors"};
+  std::vector<std::string> before;
+  for (const std::string &file : files)
+    before.push_back(folder.read(file));
+  for (const char *weights : {"c", "c/checkpoint.safetensors"}) {
+    ASSERT_EQ(run(std::string("--recipe c/recipe.toml --evaluate data --resume ") + weights), 0) << err;
+    EXPECT_THAT(out, testing::HasSubstr("evaluation after step 4: ")); // the run was quiet, this one is not
+    EXPECT_THAT(out, testing::HasSubstr("is that of the weights: nothing of its training and files is taken"));
+    for (size_t i = 0; i < before.size(); ++i)
+      EXPECT_EQ(folder.read(files[i]), before[i]) << files[i];
+  }
+  ASSERT_EQ(run("--recipe c/recipe.toml --resume c --predict data --output p.npy"), 0) << err;
+  EXPECT_EQ(folder.read("c/recipe.toml"), before[0]);
+}
+
+/// Flags are not in checkpoints: whoever goes on without them is told.
+TEST_F(TinyProgram, SaysHowItGoesOnOtherwise) {
+  ASSERT_EQ(run("--data data --shuffle --lr 0.1 --clip-value 2 --seed 5 --steps 4 --checkpoint c"), 0) << err;
+  ASSERT_EQ(run("--data data --lr 0.25 --nesterov --resume c --steps 5"), 0) << err;
+  EXPECT_THAT(out, testing::HasSubstr("unlike c/recipe.toml: no --shuffle, --lr=0.25 for --lr=0.1, --nesterov, no "
+                                      "--clip-value=2; --recipe=c/recipe.toml takes what it says"));
+  ASSERT_EQ(run("--recipe c/recipe.toml --resume c --steps 6 --checkpoint d"), 0) << err;
+  EXPECT_THAT(out, testing::Not(testing::HasSubstr("unlike")));
+  std::filesystem::remove(folder / "c/recipe.toml");
+  ASSERT_EQ(run("--data data --resume c --steps 5"), 0) << err;
+  EXPECT_THAT(out, testing::Not(testing::HasSubstr("unlike")));
+}
