@@ -115,5 +115,18 @@ TEST(Refusals, AnyNumberOfKindsIsShort) {
   EXPECT_THAT(model.notes[1], HasSubstr("give the model a function of this name"));
 }
 
+/// What is known of results of refused nodes is inferred; counts in the model must not decide what memory that takes.
+TEST(Refusals, NumbersThatNothingLimits) {
+  EXPECT_THAT(
+      Refused(parseModel("g (float[3, 2] x) => (float y) { a, y = Split<num_outputs = 35184372088833>(x) }", 18)).error,
+      HasSubstr("(Split, opset 18): has 2 outputs, num_outputs is 35184372088833"));
+  // A product of a result that is refused, whose rows are more than a tensor may have.
+  EXPECT_THAT(
+      Refused(parseModel("g (float[4, 2] x) => (float[4, 3] y) "
+                         "{ s = Constant<value_ints = [4, 1000000007, 2]>() r = Reshape(x, s) y = MatMul(r, w) }"))
+          .error,
+      HasSubstr("2 nodes of 3 cannot be imported"));
+}
+
 } // namespace
 } // namespace sluice
