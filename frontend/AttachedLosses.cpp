@@ -4,6 +4,7 @@
 
 #include "frontend/ImportNode.h"
 #include "ir/TensorName.h"
+#include "runtime/Printable.h"
 
 #include <onnx/onnx_pb.h>
 
@@ -40,13 +41,10 @@ bool ignoresClass(const OutputLoss &loss, Value x) {
 }
 
 /// What else could be trained, for the end of a message.
-std::string otherOutputs(const OnnxGraph &graph, const GraphOutput &output) {
-  std::string names;
-  for (const std::string &other : graph.otherOutputs)
-    if (other != output.name)
-      names += (names.empty() ? "" : ", ") + ("'" + other + "'");
-  return names.empty() ? ""
-                       : "; the model has " + names + ", too: --output=NAME, or --loss OUTPUT=NAME for each of several";
+std::string otherOutputs(const OnnxGraph &graph) {
+  return graph.otherOutputs.empty() ? ""
+                                    : "; the model has " + someOf(graph.otherOutputs) +
+                                          ", too: --output=NAME, or --loss OUTPUT=NAME for each of several";
 }
 
 /// Why a loss of this kind cannot stand after `x`, as importers say it, or success.
@@ -75,7 +73,7 @@ Status checkScores(const OutputLoss &loss, const OnnxGraph &graph, const GraphOu
   if (classes >= 0 && shapeOf(x)[classes] == 1)
     return Error{found + ", a single class, whose " + toString(loss.kind) +
                  " is always 0: choose --loss=mse for a number, --loss=bce-with-logits for yes or no" +
-                 otherOutputs(graph, output)};
+                 otherOutputs(graph)};
   if (!isCtc)
     return Success{};
   if (ignoresClass(loss, x) && *loss.ignoreIndex != loss.ctc.blank)
@@ -213,15 +211,15 @@ Result<LossValues> createLoss(FunctionImport &state, func::FuncOp function, cons
   if (loss.kind == AttachedLoss::TokenCrossEntropy && shapeOf(x).size() > 2)
     flattenTokens(b, loc, x, classes);
   IntegerAttr ignored = loss.ignoreIndex ? b.getI64IntegerAttr(*loss.ignoreIndex) : IntegerAttr();
-  if (loss.classWeights.empty()) {
-    const Value made = train::SoftmaxCrossEntropyOp::create(b, loc, type, x, classes, ignored);
-    return ignoresClass(loss, x) ? LossValues{made, target, {}, {}} : LossValues{made, target, x, classes};
-  }
+  // The device counts right answers of all places: where a class stands for none, evaluation counts them instead.
+  const Value scores = ignoresClass(loss, x) ? Value() : x;
+  if (loss.classWeights.empty())
+    return LossValues{train::SoftmaxCrossEntropyOp::create(b, loc, type, x, classes, ignored), target, scores, classes};
   Value composed = weighCrossEntropy(state, loss, x, classes);
   if (!composed)
     return Error{"output '" + output.name + "': " + (state.error.empty() ? "its loss cannot be made" : state.error)};
   function->getParentOfType<ModuleOp>()->setAttr(train::classWeightsAttribute, b.getUnitAttr());
-  return LossValues{composed, target, x, classes};
+  return LossValues{composed, target, scores, classes};
 }
 
 } // namespace sluice

@@ -3,7 +3,7 @@
 //  1. plan within the budget and place the program; plan with less by what the arena is too large, while that helps;
 //  2. plan with the least memory for which the strategy has a plan, and place that;
 //  3. while the budget is smaller still, and placing took much more than that memory, plan for less than what the last
-//  one was placed in, as 1.
+//  one was placed in, as 1; a fixed number of plans at most.
 // 2 and 3 do not depend on the budget, except for where they end. So the arena that they end with, when no budget ends
 // them, is what every budget from there on has a plan for, and none below. Where 3 is left out, a plan of 1 is not
 // taken that a budget below that arena happens to have.

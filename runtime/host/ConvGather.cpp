@@ -18,13 +18,15 @@ static std::vector<ConvPhase> forwardPhases(const ConvGeometry &g, int axis) {
 /// Target position t sees window o through tap k where o * stride = t + pad - k * dilation.
 static std::vector<ConvPhase> backwardPhases(const ConvGeometry &g, int axis) {
   const int64_t stride = g.window.strides[axis], pad = g.window.pads[axis], dilation = g.window.dilations[axis];
+  std::vector<int64_t> rests; // of the positions that there are: a stride may be far larger than the image
+  for (int64_t first = 0; first < std::min(stride, g.x[2 + axis]); ++first)
+    rests.push_back((first + pad) % stride);
+  std::sort(rests.begin(), rests.end());
   std::vector<ConvPhase> phases;
-  for (int64_t rest = 0; rest < stride; ++rest) {
+  for (int64_t rest : rests) {
     ConvPhase phase;
     phase.step = stride;
     phase.first = ((rest - pad) % stride + stride) % stride;
-    if (phase.first >= g.x[2 + axis])
-      continue;
     phase.count = (g.x[2 + axis] - phase.first + stride - 1) / stride;
     for (int64_t k = g.w[2 + axis] - 1; k >= 0; --k) // from left to right in the source
       if (k * dilation % stride == rest)

@@ -277,7 +277,11 @@ TEST(ImportIntegers, IgnoresAClassOfTheModel) {
     return found;
   };
   EXPECT_FALSE(counts());
+  spec.classWeights = {1, 2, 1, 1};
+  EXPECT_FALSE(counts());
   spec.ignoreIndex = 4;
+  EXPECT_TRUE(counts());
+  spec.classWeights = {};
   EXPECT_TRUE(counts());
   spec.loss = AttachedLoss::Mse;
   EXPECT_THAT(errorOf(model, spec), HasSubstr("--ignore-index=4 goes with cross-entropies, not with --loss=mse"));

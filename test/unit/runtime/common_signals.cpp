@@ -61,8 +61,9 @@ TEST_F(Signals, TheReaderOfTheOutputMayGo) {
       0);
   EXPECT_EQ(folder.read("status"), "141\n");
   expectSaved();
-  EXPECT_EQ(shell("mkfifo pipe; ./tiny --data data --epochs 100000000 --checkpoint d --log pipe & head -n 9 pipe "
-                  ">/dev/null; wait $!"),
+  // The pipe has a reader before the program opens it, and none after nine lines.
+  EXPECT_EQ(shell("mkfifo pipe; exec 3<>pipe; ./tiny --data data --epochs 100000000 --checkpoint d --log pipe 3>&- & "
+                  "head -n 9 <&3 >/dev/null; exec 3>&-; wait $!"),
             1);
   expectError("cannot write log pipe: Broken pipe");
   EXPECT_GT(std::stoll(SafetensorsFile(folder / "d/checkpoint.safetensors").metadata().at("step")), 0);

@@ -42,15 +42,21 @@ TEST(Table, HasItsTargetByNameOrLast) {
   refused("a,b,c\n1,2,1\n1,1,x\n", "row 2: column 'c' holds 'x', input 'target' takes whole numbers");
 }
 
+/// Two inputs and a target of two numbers, and a table of two rows for them.
+static const Input townInputs[] = {{"x", {}, host(0, {2, 4}), 0},
+                                   {"city", {}, host(64, {2}, Layout::RowMajor, DataType::I64), 3},
+                                   {"target", {}, host(128, {2, 2}), 0, Loss::none, false, true}};
+
+static DataOptions ofTowns(Folder &folder) {
+  folder.write("t.csv", "y1,id,f1,town,f2,colour,y2\n1,7,10,Rome,5,red,2\n3,8,20,Bonn,5,blue,4\n");
+  return from("csv:" + folder / "t.csv");
+}
+
 /// Two inputs and a target of two numbers, by names; categories as ids and as a number for each; numbers standardized.
 TEST(Table, HasColumnsByTheirNames) {
-  const Input list[] = {{"x", {}, host(0, {2, 4}), 0},
-                        {"city", {}, host(64, {2}, Layout::RowMajor, DataType::I64), 3},
-                        {"target", {}, host(128, {2, 2}), 0, Loss::none, false, true}};
-  const Program program = programWith(list);
+  const Program program = programWith(townInputs);
   Folder folder;
-  folder.write("t.csv", "y1,id,f1,town,f2,colour,y2\n1,7,10,Rome,5,red,2\n3,8,20,Bonn,5,blue,4\n");
-  DataOptions options = from("csv:" + folder / "t.csv");
+  DataOptions options = ofTowns(folder);
   options.columns = {{"x=f\\d|colour", "city=town", "target=y."}, {"town|colour"}, true, "", true};
   const auto read = [&](const DataOptions &by) {
     Dataset data(by, program);
@@ -100,13 +106,9 @@ TEST(Table, HasColumnsByTheirNames) {
 
 /// Names that are misspelt, and categories that the model has no room for.
 TEST(Table, NamesColumnsThatDoNotFit) {
-  const Input list[] = {{"x", {}, host(0, {2, 4}), 0},
-                        {"city", {}, host(64, {2}, Layout::RowMajor, DataType::I64), 3},
-                        {"target", {}, host(128, {2, 2}), 0, Loss::none, false, true}};
-  const Program program = programWith(list);
+  const Program program = programWith(townInputs);
   Folder folder;
-  folder.write("t.csv", "y1,id,f1,town,f2,colour,y2\n1,7,10,Rome,5,red,2\n3,8,20,Bonn,5,blue,4\n");
-  DataOptions options = from("csv:" + folder / "t.csv");
+  DataOptions options = ofTowns(folder);
   options.columns = {{}, {"town|colour"}, true, "", true};
   options.columns.columns = {"x=f.|color", "city=town", "target=y."};
   expectError<DataError>([&] { Dataset(options, program); },

@@ -6,18 +6,21 @@
 
 using namespace sluice;
 
+/// The ids and the targets of the second window of three tokens.
+static std::vector<int64_t> secondWindow(const std::string &where, const Program &program) {
+  Dataset data(from("tokens:" + where), program);
+  std::vector<int64_t> input(3), target(3);
+  data.gather({0, 1}, {input.data(), target.data()});
+  input.insert(input.end(), target.begin(), target.end());
+  return input;
+}
+
 TEST(Tokens, TargetsAreOneTokenLater) {
   const Input list[] = {{"ids", {}, host(0, {1, 3}, Layout::RowMajor, DataType::I64), 100},
                         {"target", {}, host(0, {1, 3}, Layout::RowMajor, DataType::I64), 100, Loss::none, false, true}};
   const Program program = programWith(list);
   Folder folder;
-  const auto ids = [&](const std::string &name) {
-    Dataset data(from("tokens:" + folder / name), program);
-    std::vector<int64_t> input(3), target(3);
-    data.gather({0, 1}, {input.data(), target.data()});
-    input.insert(input.end(), target.begin(), target.end());
-    return input;
-  };
+  const auto ids = [&](const std::string &name) { return secondWindow(folder / name, program); };
   folder.write("t.bin", bytesOf<uint16_t>({1, 2, 3, 4, 5, 6, 7, 8}));
   EXPECT_EQ(ids("t.bin"), (std::vector<int64_t>{4, 5, 6, 5, 6, 7}));
   folder.write("t.u32.bin", bytesOf<uint32_t>({1, 2, 3, 4, 5, 6, 7}));
@@ -42,13 +45,7 @@ TEST(Tokens, AreReadAsWhatTheyAre) {
       {"target", {}, host(0, {1, 3}, Layout::RowMajor, DataType::I64), 50000, Loss::none, false, true}};
   const Program program = programWith(list);
   Folder folder;
-  const auto ids = [&](const std::string &name) {
-    Dataset data(from("tokens:" + folder / name), program);
-    std::vector<int64_t> input(3), target(3);
-    data.gather({0, 1}, {input.data(), target.data()});
-    input.insert(input.end(), target.begin(), target.end());
-    return input;
-  };
+  const auto ids = [&](const std::string &name) { return secondWindow(folder / name, program); };
   const std::vector<int> numbers = {1, 2, 3, 400, 5, 6, 7, 8, 9, 10, 11, 40000, 13, 14, 15, 16, 17, 18};
   const std::vector<uint16_t> shorts(numbers.begin(), numbers.end());
   const std::vector<uint32_t> words(numbers.begin(), numbers.end());

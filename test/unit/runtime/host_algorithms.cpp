@@ -52,6 +52,14 @@ TEST(ConvTrial, LargerThanAGigabyteIsLeftOut) {
   EXPECT_TRUE(convolutionWorks(g, false, {"unknown"}));
 }
 
+/// It would take a phase for each step of the stride, of which the image has five.
+TEST(ConvTrial, StridesFarLargerThanTheImage) {
+  for (ConvPass pass : passes)
+    EXPECT_TRUE(convolutionWorks(
+        {pass, {1, 1, 5, 5}, {1, 1, 3, 3}, {1, 1, 2, 1}, Window{{3, 3}, {3, 1000000007}, {1, 1, 1, 1}, {1, 1}}, 1},
+        false, {"blocked"}));
+}
+
 /// Everything that a pass of ours writes, with so many threads.
 std::vector<float> resultOfOurs(const ConvGeometry &g, int count) {
   const int before = threads();
