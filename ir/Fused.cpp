@@ -103,21 +103,29 @@ static double shareThatHolds(arith::CmpFOp compare) {
   return less ? below : 1 - below;
 }
 
-static double expectedZeros(Value scalar) {
-  if (std::optional<double> value = constantOf(scalar))
-    return *value == 0;
-  if (auto product = scalar.getDefiningOp<arith::MulFOp>(); product && product.getLhs() != product.getRhs())
-    return 1 - (1 - expectedZeros(product.getLhs())) * (1 - expectedZeros(product.getRhs()));
+/// `known`: values that several read are looked at once.
+static double expectedZeros(Value scalar, llvm::DenseMap<Value, double> &known) {
+  if (const auto found = known.find(scalar); found != known.end())
+    return found->second;
+  double zeros = 0;
+  auto product = scalar.getDefiningOp<arith::MulFOp>();
   auto select = scalar.getDefiningOp<arith::SelectOp>();
   auto compare = select ? select.getCondition().getDefiningOp<arith::CmpFOp>() : arith::CmpFOp();
-  if (!compare)
-    return 0;
-  const double taken = shareThatHolds(compare);
-  return taken * expectedZeros(select.getTrueValue()) + (1 - taken) * expectedZeros(select.getFalseValue());
+  if (std::optional<double> value = constantOf(scalar))
+    zeros = *value == 0;
+  else if (product && product.getLhs() != product.getRhs())
+    zeros = 1 - (1 - expectedZeros(product.getLhs(), known)) * (1 - expectedZeros(product.getRhs(), known));
+  else if (compare) {
+    const double taken = shareThatHolds(compare);
+    zeros = taken * expectedZeros(select.getTrueValue(), known) +
+            (1 - taken) * expectedZeros(select.getFalseValue(), known);
+  }
+  return known[scalar] = zeros;
 }
 
 double FusedOp::expectedZeros(unsigned result) {
-  return ::expectedZeros(getBody().front().getTerminator()->getOperand(result));
+  llvm::DenseMap<Value, double> known;
+  return ::expectedZeros(getBody().front().getTerminator()->getOperand(result), known);
 }
 
 StringRef FusedOp::resultSuffix(unsigned result, bool backward) {

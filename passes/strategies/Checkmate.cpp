@@ -31,8 +31,8 @@
 
 namespace sluice::planner {
 
-static Attempt exactly(const Combiner &combiner, long nodes) {
-  Attempt best;
+/// Improves `best` by whole decisions; leaves it where there is no plan.
+static void decideWhole(const Combiner &combiner, long nodes, Attempt &best) {
   CheckmateProgram program(combiner.problem);
   const bool possible = combiner.memory >= memoryFloor(combiner.problem);
   if (std::optional<Plan> plan = possible ? program.solve(combiner.memory, nodes) : std::nullopt)
@@ -43,11 +43,10 @@ static Attempt exactly(const Combiner &combiner, long nodes) {
   if (!best.feasible && !(possible && program.proved))
     if (std::optional<Plan> plan = program.solve(std::nullopt, nodes))
       improve(best, combiner.complete(std::move(*plan), {}));
-  return best;
 }
 
-static Attempt rounded(const Combiner &combiner) {
-  Attempt best;
+/// The same by rounded ones.
+static void decideRounded(const Combiner &combiner, Attempt &best) {
   CheckmateProgram program(combiner.problem);
   const auto tryAll = [&](std::optional<Bytes> memory) {
     std::vector<Plan> plans = program.solveRounded(memory);
@@ -62,10 +61,9 @@ static Attempt rounded(const Combiner &combiner) {
       if (!tryAll(memory)) // nor is there one for less
         break;
       if (best.feasible)
-        return best;
+        return;
     }
   tryAll(std::nullopt);
-  return best;
 }
 
 static Answer planCheckmate(const Problem &problem, Bytes memory, const Options &options) {
@@ -82,8 +80,10 @@ static Answer planCheckmate(const Problem &problem, Bytes memory, const Options 
                    std::to_string(problem.ops.size()) + " ops, its limit is " +
                    std::to_string(static_cast<int64_t>(std::max(whole, most))) + "; checkmate,relaxed=" +
                    std::to_string(problem.ops.size()) + " solves it relaxed and rounded, which takes longer"};
-  improve(best,
-          ops <= whole ? exactly(combiner, static_cast<long>(numberKnob(options, "nodes", 20000))) : rounded(combiner));
+  if (ops <= whole)
+    decideWhole(combiner, static_cast<long>(numberKnob(options, "nodes", 20000)), best);
+  else
+    decideRounded(combiner, best);
   return answerOf(best, "checkmate", memory);
 }
 

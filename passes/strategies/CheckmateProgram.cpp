@@ -123,6 +123,8 @@ void CheckmateProgram::build(std::optional<Bytes> memory, bool relaxed) {
     if (const std::vector<int> &reads = problem.ops[t].reads;
         !relaxed || std::any_of(reads.begin(), reads.end(), [&](int b) { return carried(b, t); }))
       stages.push_back(t);
+  if (stages.empty())
+    return;
   Seconds all = 0;
   for (const Unit &unit : units)
     all += unit.seconds;

@@ -51,6 +51,22 @@ TEST(SmallestMemory, OfHascoetIsTheSameWhoeverAsks) {
   EXPECT_EQ(named(chain, 67, "hascoet"), 0);
 }
 
+/// Where its program has no plan, checkmate names what keeping everything takes.
+TEST(SmallestMemory, OfCheckmateIsNeverNothing) {
+  Chain chain;
+  chain.uF = {1, 2, 3, 4};
+  chain.uB = {2, 3, 3, 5};
+  chain.x = {5, 6, 7, 8, 1};
+  chain.y = {5, 6, 7, 8, 3037000500};
+  chain.exF = {0, 1, 0, 1};
+  chain.exB = {1, 0, 1, 0};
+  chain.saved = {1, 0, 2, 0};
+  chain.kinds = {sluice::OpKind::Conv, sluice::OpKind::Activation, sluice::OpKind::Norm, sluice::OpKind::Pool};
+  chain.bandwidth = 2;
+  for (const char *strategy : {"checkmate", "mixed"})
+    EXPECT_GE(named(chain, 30, strategy), 3037000500) << strategy;
+}
+
 TEST(SmallestMemory, HasABoundWhereSizesAreFractions) {
   for (unsigned seed = 0; seed < test::instances(60); ++seed) {
     Chain chain = test::randomChain(seed, static_cast<int>(seed % 4));
