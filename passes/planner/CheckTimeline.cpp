@@ -260,10 +260,8 @@ std::string TimelineCheck::contention() {
       const bool packs = plan.decisions[b].action == Action::Compress;
       const double bytes = crossing(b);
       if (const Seconds job = packs ? leastCodec(b, leaves) : leastCopy(b, leaves); job > 0)
-        least +=
-            (packs ? problem.codecContention * job
-                   : problem.link.contention.value_or(0) * bytes + problem.codecContention * leastPacking(b, leaves)) *
-            std::clamp(1 - idle / job, 0.0, 1.0);
+        least += (packs ? problem.codecContention * job : problem.link.contention.value_or(0) * bytes) *
+                 std::clamp(1 - idle / job, 0.0, 1.0);
     }
   for (const Event &e : timeline.events)
     busy += e.stream == Stream::Compute ? e.end - e.start : 0;

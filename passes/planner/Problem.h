@@ -147,8 +147,8 @@ struct Problem {
   std::vector<std::pair<std::string, double>> codecRates;
   /// Copies with "zvc" leave zeros out before the link, so that it carries what is not zero; else after it.
   bool zerosStay = false;
-  /// Seconds that compute loses per second of a codec beside it, from 0 to 1: what packs and unpacks, in device memory
-  /// or in copies, runs on the device's own cores.
+  /// Seconds that compute loses per second of the codec stream beside it, from 0 to 1: what packs and unpacks in device
+  /// memory runs on the device's own cores.
   double codecContention = 0;
   /// Most that totalError() of a plan may be (Errors.h); empty: no limit, nothing is added up.
   std::optional<double> errorBudget = std::nullopt;

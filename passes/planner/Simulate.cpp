@@ -34,11 +34,6 @@ Seconds packingSeconds(const Problem &problem, int buffer, const Decision &decis
   return !form ? 0 : toHost ? form->encodeSeconds : form->decodeSeconds;
 }
 
-Seconds copyContention(const Problem &problem, int buffer, const Decision &decision, bool toHost) {
-  return problem.link.contention.value_or(0) * copiedBytes(problem, buffer, decision) +
-         problem.codecContention * packingSeconds(problem, buffer, decision, toHost);
-}
-
 /// Bytes of the link per second that the copy's codec can keep up with; infinite without one.
 static double copyRateLimit(const Problem &problem, int buffer, const Decision &decision, bool toHost) {
   const Seconds packing = packingSeconds(problem, buffer, decision, toHost);
@@ -126,8 +121,8 @@ void Simulation::prepare() {
     const Decision &d = plan.decisions[b];
     if (d.action == Action::Offload) {
       const Bytes bytes = copiedBytes(problem, b, d);
+      const double lost = problem.link.contention.value_or(0) * bytes;
       auto copy = [&](int after, int before, double work, bool toHost) {
-        const double lost = copyContention(problem, b, d, toHost);
         return Copy{b, after, before, work, copyRateLimit(problem, b, d, toHost), work > 0 ? lost / work : 0};
       };
       out.queue.push_back(copy(d.offloadAfter, d.freeBefore, bytes + latencies[0], true));

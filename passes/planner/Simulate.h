@@ -16,7 +16,7 @@ namespace sluice::planner {
 /// in starts when its op has ended and every copy out whose bytes are counted free by then has ended. Compressions run
 /// on the codec stream by the same rules, one job at a time, packing first. What runs on the compute stream takes
 /// `link.contention` longer for every byte copied meanwhile, and `codecContention` for every second of the codec
-/// stream and of what packs in copies. The plan must be complete (positions set) and refer to valid indices; see
+/// stream. The plan must be complete (positions set) and refer to valid indices; see
 /// Check.h for a test.
 Timeline simulate(const Problem &problem, const Plan &plan);
 
@@ -27,9 +27,6 @@ Bytes copiedBytes(const Problem &problem, int buffer, const Decision &decision);
 /// Seconds that packing an offloaded buffer (`toHost`) or unpacking it takes at least, beside the copy; 0 without a
 /// codec.
 Seconds packingSeconds(const Problem &problem, int buffer, const Decision &decision, bool toHost);
-
-/// Seconds that compute loses to a copy that is all beside it, to the link's contention and to the codec's.
-Seconds copyContention(const Problem &problem, int buffer, const Decision &decision, bool toHost);
 
 /// Seconds of a copy when the other direction is idle.
 Seconds copySeconds(const Problem &problem, int buffer, const Decision &decision, bool toHost);

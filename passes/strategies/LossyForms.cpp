@@ -199,7 +199,7 @@ void LossyForms::addCopies(int b) {
     CopyForm form{codec, 0, 0, squaredError(buffer, Action::Offload, codec)};
     for (bool toHost : {true, false}) {
       form.link += copySeconds(problem, b, with, toHost);
-      form.compute += copyContention(problem, b, with, toHost);
+      form.compute += problem.link.contention.value_or(0) * copiedBytes(problem, b, with);
     }
     if (std::isfinite(form.squared))
       copies[b].push_back(form);

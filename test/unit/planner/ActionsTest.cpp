@@ -154,26 +154,6 @@ TEST(Actions, CopiesSendPackedFormsAndRunNoFasterThanTheirCodec) {
   }
 }
 
-TEST(Actions, PackingInCopiesTakesTheCodecsContention) {
-  Problem p = twoLayers();
-  p.link = {100, 100, 100, 0};
-  p.ops[2].seconds = 2;
-  p.buffers[0].encodings = {{"int8", 40, 0.3, 0.2}};
-  Plan plan = away(p, Action::Offload, "int8");
-  plan.decisions[0].freeBefore = 3;
-  // Packing for 0.3 seconds beside g; as bf waits for what comes back, unpacking is beside nothing.
-  for (const auto &[contention, expected] : {std::pair(0.0, 6.4), {0.5, 6.55}, {1.0, 6.7}}) {
-    p.codecContention = contention;
-    const Timeline timeline = simulate(p, plan);
-    EXPECT_EQ(checkTimeline(p, plan, timeline), "") << contention;
-    EXPECT_NEAR(timeline.makespan, expected, 1e-9) << contention;
-  }
-  p.codecContention = 0;
-  const Timeline timeline = simulate(p, plan);
-  p.codecContention = 1;
-  EXPECT_NE(checkTimeline(p, plan, timeline).find("beside it"), std::string::npos);
-}
-
 TEST(Actions, CopiesTakeTheirContentionFromWhatRunsBesideThem) {
   Problem p = twoLayers();
   const auto span = [&](double contention) {

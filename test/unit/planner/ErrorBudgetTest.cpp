@@ -200,7 +200,7 @@ TEST(ErrorBudget, GivesCopiesCodecsAndRates) {
   EXPECT_EQ(copyCodecs(1, wish), Codecs(4, "fp16"));
   wish = {};
   wish.link = 0;
-  EXPECT_EQ(copyCodecs(1, wish), Codecs(4, "")) << "packing takes compute, and the link is worth nothing";
+  EXPECT_EQ(copyCodecs(1, wish), Codecs(4, "")) << "the link is worth nothing";
   wish = {};
   wish.copied[0] = "int8";
   EXPECT_EQ(copyCodecs(1, wish), (Codecs{"int8", "zfp:4", "zfp:4", "zfp:4"}));
