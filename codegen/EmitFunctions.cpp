@@ -137,9 +137,12 @@ private:
     auto device = (toHost ? copy.getFrom() : copy.getTo()).getDefiningOp<sched::BufferOp>();
     printNode(out, copy.getLoc(), sizeText(device.getBytes()) + (toHost ? " leave the device" : " come back"));
     lastNode.clear();
+    const auto side = [&](Value buffer) {
+      const bool packs = copy.getType() && buffer == device.getBuffer();
+      return packs ? d.use(buffer, cast<RankedTensorType>(*copy.getType())) : d.nameOf(buffer);
+    };
     out << "  " << (toHost ? "copyToHost" : "copyToDevice") << "(s." << stream(copy.getStream()) << ", "
-        << d.nameOf(copy.getFrom()) << ", " << d.nameOf(copy.getTo()) << ", "
-        << stringLiteral(train::nodeName(copy.getLoc()));
+        << side(copy.getFrom()) << ", " << side(copy.getTo()) << ", " << stringLiteral(train::nodeName(copy.getLoc()));
     if (copy.getCodec())
       out << ", " << codecText(*parseCodec(*copy.getCodec()));
     out << ");\n";

@@ -21,16 +21,15 @@ RankedTensorType sluice::packedType(RankedTensorType raw, StringRef codec) {
 
 std::optional<Codec> sluice::codecOfCopies(StringRef name) {
   auto codec = parseCodec(name);
-  const CodecFacts *facts = codec ? factsOf(*codec) : nullptr;
-  return facts && facts->onCopies ? codec : std::nullopt;
+  return codec && codec->kind != Codec::None ? codec : std::nullopt;
 }
 
 std::string sluice::codecsOfCopies() {
-  std::string list;
+  SmallVector<StringRef> names;
   for (const CodecFacts &facts : codecTable)
-    if (facts.onCopies)
-      list += (list.empty() ? "" : " and ") + std::string(facts.name);
-  return list;
+    if (facts.kind != Codec::None)
+      names.push_back(facts.name);
+  return llvm::join(ArrayRef(names).drop_back(), ", ") + " and " + names.back().str();
 }
 
 /// Whether `packed` is what `codec` makes of `raw` on the device.
@@ -89,7 +88,7 @@ LogicalResult OffloadOp::verify() {
     return emitOpError() << "knows no codec '" << *getCodec() << "'; there are " << codecsOfCopies();
   if (!packedType(cast<RankedTensorType>(getX().getType()), *getCodec()))
     return emitOpError() << "with codec '" << *getCodec() << "' packs "
-                         << (parseCodec(*getCodec())->kind == Codec::Zvc ? "floats and halves" : "f32 tensors")
+                         << (parseCodec(*getCodec())->kind == Codec::Fp16 ? "f32 tensors" : "floats and halves")
                          << " of rank 2 and more only, not " << getX().getType();
   return success();
 }

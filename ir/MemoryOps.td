@@ -15,15 +15,16 @@ def Train_HostHandle : TypeDef<TrainDialect, "HostHandle"> {
 def Train_OffloadOp : Train_Op<"offload", [DeclareOpInterfaceMethods<Train_MovesContent, ["storageBytes"]>]> {
   let summary = "copies x to host memory, on the stream for that direction; returns at once";
   let description = [{
-    x's bytes stay live until the train.await of the handle. A codec packs on the way: `fp16` halves what crosses the link; `zvc` leaves out
+    x's bytes stay live until the train.await of the handle. A codec packs on the way: `fp16`, `int8` and `zfp`, with their parameters and masks as
+    train.encode has them, send their packed form over the link into a host slot of that size; `zvc` leaves out
     zeros (bit patterns of zero, so it is exact) in the host slot, which has the raw size all the same. With `zvc:pool=BYTES` all such tensors
     share these bytes of host memory and have their raw slots in the spill arena.
 
     - C1: the handle holds x's type.
-    - C2: a codec is fp16 or zvc, and x is f32, or with zvc bf16 or f16, of rank 2 at least.
+    - C2: a codec is one of floats, and x is f32, bf16 or f16, with fp16 f32, of rank 2 at least.
 
     ```mlir
-    %h = train.offload %x {codec = "fp16"} : (tensor<16x64x112x112xf32>) -> !train.host<tensor<16x64x112x112xf32>>
+    %h = train.offload %x {codec = "mask+zfp:6"} : (tensor<16x64x112x112xf32>) -> !train.host<tensor<16x64x112x112xf32>>
     ```
   }];
   let arguments = (ins Train_Tensor:$x, OptionalAttr<StrAttr>:$codec);

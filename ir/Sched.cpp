@@ -325,10 +325,14 @@ LogicalResult CopyOp::verify() {
   int64_t wanted = device.getBytes();
   bool pooled = poolBytes(getCodec()) > 0;
   if (getCodec()) {
-    auto codec = sluice::codecOfCopies(*getCodec());
-    if (!codec)
+    if (!sluice::codecOfCopies(*getCodec()))
       return emitOpError() << "knows no codec '" << *getCodec() << "'; there are " << sluice::codecsOfCopies();
-    wanted = sluice::packedBytes(*codec, wanted);
+    auto type = getType() ? dyn_cast<RankedTensorType>(*getType()) : RankedTensorType();
+    RankedTensorType packed = type && sluice::train::isAddressable(type) ? sluice::packedType(type, *getCodec()) : type;
+    if (!type || !packed || packed == type || bytesOf(type) != wanted) // C4
+      return emitOpError() << "of '" << device.getName() << "' of " << wanted << " bytes cannot pack "
+                           << getType().value_or(Type()) << " with codec '" << *getCodec() << "'";
+    wanted = bytesOf(packed);
   }
   if (pooled != (host.getSpace() == Space::Spill)) // C3
     return emitOpError() << "of '" << device.getName() << "' " << (pooled ? "has a codec with a pool" : "has no pool")

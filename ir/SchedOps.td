@@ -158,21 +158,25 @@ def Sched_RunOp : Sched_Op<"run", [AttrSizedOperandSegments]> {
 def Sched_CopyOp : Sched_Op<"copy"> {
   let summary = "enqueues a copy between the arenas on the stream of its direction";
   let description = [{
-    With a codec the host buffer holds the packed form (see train.offload), and the copy packs or unpacks on its way.
+    With a codec the host buffer holds the packed form (see train.offload), and the copy packs or unpacks on its way what is a tensor of `type`
+    on the device: packed forms follow shapes and layouts.
 
     - C1: d2h copies from device to host, h2d from host to device; compute and codec copy nothing.
     - C2: both buffers have the same number of bytes; with a codec the host's has those of the packed form.
     - C3: the buffer that is not on the device lies in the spill arena exactly if the codec is zvc with a pool.
+    - C4: a codec comes with the type of a static tensor that it packs, of as many bytes as the buffer on the device.
 
     `versions` as for sched.run: of what is copied, and of what the target holds afterwards.
 
     ```mlir
-    sched.copy d2h %conv1_y -> %conv1_y_host codec("fp16") versions 1 -> 1
+    sched.copy d2h %conv1_y -> %conv1_y_host codec("zfp:6" : tensor<16x64x112x112xf32>) versions 1 -> 1
     ```
   }];
-  let arguments = (ins Sched_Stream:$stream, Sched_Buffer:$from, Sched_Buffer:$to, OptionalAttr<StrAttr>:$codec, I64Attr:$from_version,
-      I64Attr:$to_version);
-  let assemblyFormat = "$stream $from `->` $to (`codec` `(` $codec^ `)`)? `versions` $from_version `->` $to_version attr-dict";
+  let arguments = (ins Sched_Stream:$stream, Sched_Buffer:$from, Sched_Buffer:$to, OptionalAttr<StrAttr>:$codec, OptionalAttr<TypeAttr>:$type,
+      I64Attr:$from_version, I64Attr:$to_version);
+  let assemblyFormat = [{
+    $stream $from `->` $to (`codec` `(` $codec^ `:` $type `)`)? `versions` $from_version `->` $to_version attr-dict
+  }];
   let hasVerifier = 1;
 }
 

@@ -155,7 +155,7 @@ private:
     bool packs = !!packedType(cast<RankedTensorType>(content.getType()), d.codec);
     const CodecFacts *facts = factsOf(*codec);
     if (d.action == Action::Offload)
-      return !facts || facts->onCopies;
+      return true; // what has no such form is copied as it is
     return d.action == Action::Compress && packs && facts && facts->onDevice;
   }
 

@@ -183,17 +183,23 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
     return module.emitError();
   }
 
-  /// codec=fp16: all floats that leave for the host are packed on the way; codec=zvc: those that are expected to
-  /// shrink, where a pool takes them for the host memory that saves, else as mixed chooses. Positions stay those of raw
-  /// copies, so the plan is at worst more careful than it need be.
+  /// codec=fp16, int8 or zfp: all floats that leave for the host are packed on the way, with a mask where their signs
+  /// are read and the codec loses them; codec=zvc: those that are expected to shrink, where a pool takes them for the
+  /// host memory that saves, else as mixed chooses. Positions stay those of raw copies, so the plan is at worst more
+  /// careful than it need be.
   void choosePacking(const planner::Problem &problem, const PlanRequest &request, planner::Plan &plan) {
     const bool pooled = sluice::parseCodec(request.zvc)->pool > 0;
-    for (auto [index, d] : llvm::enumerate(plan.decisions))
-      if (d.action == planner::Action::Offload && d.codec.empty() &&
-          packsOnCopies(problem.buffers[index], request.codec) && // else indices or statistics
-          (request.codec != "zvc" || planner::zerosPay(problem, static_cast<int>(index), pooled)) &&
-          planner::mayRound(problem, plan, static_cast<int>(index), request.codec))
-        d.codec = request.codec;
+    for (auto [index, d] : llvm::enumerate(plan.decisions)) {
+      const planner::Buffer &buffer = problem.buffers[index];
+      if (request.codec.empty() || d.action != planner::Action::Offload || !d.codec.empty() || !buffer.compared)
+        continue;
+      const std::string form =
+          request.codec == "zvc" ? request.codec : packedForm(*findCodec(request.codec), *buffer.compared);
+      if (!form.empty() && packsOnCopies(buffer, form) && // else indices or statistics
+          (form != "zvc" || planner::zerosPay(problem, static_cast<int>(index), pooled)) &&
+          planner::mayRound(problem, plan, static_cast<int>(index), form))
+        d.codec = form;
+    }
   }
 
   /// Host memory of what the plan copies out: a place of its own each, packed, or all together in a pool, which is no
@@ -201,12 +207,13 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
   int64_t hostBytes(const planner::Problem &problem, const PlanRequest &request, planner::Plan plan) {
     choosePacking(problem, request, plan);
     int64_t slots = 0, pooled = 0;
-    for (auto [buffer, d] : llvm::zip(problem.buffers, plan.decisions)) {
+    for (auto [index, d] : llvm::enumerate(plan.decisions)) {
       if (d.action != planner::Action::Offload)
         continue;
-      auto codec = sluice::parseCodec(d.codec == "zvc" ? request.zvc : d.codec);
-      (codec->pool > 0 ? pooled : slots) +=
-          slotBytes(codec->kind == Codec::None ? buffer.bytes : packedBytes(*codec, buffer.bytes));
+      const int64_t raw = problem.buffers[index].bytes;
+      const bool zeros = d.codec == "zvc";
+      (zeros && sluice::parseCodec(request.zvc)->pool > 0 ? pooled : slots) +=
+          slotBytes(zeros ? zvcTableBytes(raw) + raw : planner::copiedBytes(problem, static_cast<int>(index), d));
     }
     return slots + std::min(pooled + poolIndexBytes(pooled), sluice::parseCodec(request.zvc)->pool);
   }

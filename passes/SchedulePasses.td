@@ -111,7 +111,8 @@ def VerifySchedule : Pass<"sluice-verify-schedule", "::mlir::ModuleOp"> {
       step names; results and the batch of the next step are written.
     - V5: programs begin and end with all streams joined.
     - V6: a buffer has exactly the bytes of every shape that it is used with, worked out in 128 bits, and of its variable, but that a packed
-      form may be read as the mask of its tensor, with which it begins; what is copied as it is has one size on both sides.
+      form may be read as the mask of its tensor, with which it begins; what is copied as it is has one size on both sides, what is packed on
+      the way the bytes of its form on the host, and it comes back by the codec and as the tensor by which it went.
     - V7: runs that are launched together are next to each other on compute, and none sees bytes that another one writes.
     - V8: a program that names the planned function that it computes has exactly one run or copy for each op of it, with the calls, types,
       scratch and region that the op asks for; ins are the contents that the op's operands became, outs are where its results are read.

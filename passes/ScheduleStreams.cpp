@@ -51,7 +51,7 @@ private:
   void kernel(Operation *op);
   LogicalResult checkContent(Operation *op);
 
-  Recorded copy(Location loc, Stream stream, Value from, Value to, StringAttr codec, int64_t fromVersion,
+  Recorded copy(Location loc, Stream stream, Value from, Value to, train::OffloadOp packing, int64_t fromVersion,
                 int64_t toVersion);
   void run(Operation *op, Stream stream);
   void copyFacts(Operation *op, RunOp run);
@@ -126,9 +126,12 @@ void Scheduler::createBuffers() {
   }
 }
 
-Recorded Scheduler::copy(Location loc, Stream stream, Value from, Value to, StringAttr codec, int64_t fromVersion,
-                         int64_t toVersion) {
-  CopyOp::create(b, loc, stream, from, to, codec, fromVersion, toVersion);
+/// `packing`: what sends the tensor away, with its codec; null for an input.
+Recorded Scheduler::copy(Location loc, Stream stream, Value from, Value to, train::OffloadOp packing,
+                         int64_t fromVersion, int64_t toVersion) {
+  const StringAttr codec = packing ? packing.getCodecAttr() : StringAttr();
+  CopyOp::create(b, loc, stream, from, to, codec, codec ? TypeAttr::get(packing.getX().getType()) : TypeAttr(),
+                 fromVersion, toVersion);
   clocks.issued(stream);
   return clocks.record(loc, stream, to.getDefiningOp<BufferOp>().getName() + "_copied");
 }
@@ -146,8 +149,8 @@ void Scheduler::offload(train::OffloadOp op) {
   clocks.waitForCompute(loc, Stream::ToHost, storages[source].name + "_ready");
   if (copiedIn.contains(source))
     clocks.wait(loc, Stream::ToHost, copiedIn[source]);
-  copyingOut[source] = packed[target] = copy(loc, Stream::ToHost, slots[source], slots[target], op.getCodecAttr(),
-                                             readVersions[0], content.lookup(target).first);
+  copyingOut[source] = packed[target] =
+      copy(loc, Stream::ToHost, slots[source], slots[target], op, readVersions[0], content.lookup(target).first);
 }
 
 void Scheduler::prefetch(train::PrefetchOp op) {
@@ -155,9 +158,9 @@ void Scheduler::prefetch(train::PrefetchOp op) {
   Location loc = originOf(storages[source], op.getLoc());
   clocks.waitForCompute(loc, Stream::ToDevice, storages[target].name + "_free");
   clocks.wait(loc, Stream::ToDevice, packed[source]);
-  auto codec = op.getHandle().getDefiningOp<train::OffloadOp>().getCodecAttr();
+  auto packing = op.getHandle().getDefiningOp<train::OffloadOp>();
   copiedIn[target] =
-      copy(loc, Stream::ToDevice, slots[source], slots[target], codec, readVersions[0], content.lookup(target).first);
+      copy(loc, Stream::ToDevice, slots[source], slots[target], packing, readVersions[0], content.lookup(target).first);
 }
 
 /// As offload and prefetch, with device memory and the codec stream.

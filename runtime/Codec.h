@@ -78,10 +78,6 @@ constexpr int64_t signBytes(int64_t elements) { return (9 * signBlocks(elements)
 inline int64_t packedBytes(Codec codec, const Tensor &x) {
   return (codec.mask ? signBytes(x.shape.elements()) : 0) + formBytes(codec, x);
 }
-/// Of a codec of copies: these follow from the raw bytes alone.
-inline int64_t packedBytes(Codec codec, int64_t raw) {
-  return codec.kind == Codec::Zvc ? zvcTableBytes(raw) + raw : packedBytes(codec, device(0, {raw / 4}));
-}
 
 /// One bit an element: !(x <= 0), or x > 0 with `positive` (NaN differs). What gradients of ReLU and LeakyReLU ask.
 class Mask : public Kernel {
@@ -107,8 +103,8 @@ private:
   Tensor x;
 };
 
-/// Copies between the arenas that pack on the way out and unpack on the way back: codecs of copies. The host
-/// tensor is U8 and packedBytes(codec, device tensor) long. Floats; on cuda zvc takes halves, too.
+/// Copies between the arenas that pack on the way out and unpack on the way back, with any codec. The host tensor is U8
+/// and packedBytes(codec, device tensor) long. Floats; on cuda halves, too, but for fp16.
 void copyToHost(Stream &stream, const Tensor &from, const Tensor &to, Node node, Codec codec);
 void copyToDevice(Stream &stream, const Tensor &from, const Tensor &to, Node node, Codec codec);
 

@@ -46,7 +46,8 @@ constexpr std::string_view withoutMask(std::string_view name) {
 constexpr bool hasMask(std::string_view name) { return withoutMask(name).size() < name.size(); }
 
 /// Facts about a form that a tensor is kept in. Three of them are no codecs of floats, but what gradients read instead:
-/// a mask (1 bit an element), a pool's indices, the counter that a dropout mask is drawn from again.
+/// a mask (1 bit an element), a pool's indices, the counter that a dropout mask is drawn from again. Copies between
+/// device and host can apply every codec of floats on their way.
 struct CodecFacts {
   const char *name;     ///< in plans, profiles and flags, without parameters
   Codec::Kind kind;     ///< None: no codec of floats
@@ -55,24 +56,22 @@ struct CodecFacts {
   bool readDirectly;    ///< readers take the form itself (Action::Encode)
   bool made;            ///< by an op of its own; else what the layer leaves anyway
   bool onDevice;        ///< packs in device memory, and unpacks before anyone reads (Action::Compress)
-  bool onCopies;        ///< copies between device and host can apply it on their way
-  int linkDivisor;      ///< raw bytes by those that such a copy sends over the link, rounded up
   bool keepsSigns; ///< without a mask: zeros stay zeros and signs stay, gradients may compare what came back with 0
   bool guardedInversion; ///< of lossy ones: what came back can be inverted where digits that get lost are set aside
 };
 
 constexpr CodecFacts codecTable[] = {
-    // name, kind, kindName, exact, readDirectly, made, onDevice, onCopies, linkDivisor, keepsSigns, guardedInversion
-    {"mask", Codec::None, "", true, true, true, false, false, 1, true, true},
-    {"argmax", Codec::None, "", true, true, false, false, false, 1, true, true},
-    {"counter", Codec::None, "", true, true, false, false, false, 1, true, true},
-    {"fp16", Codec::Fp16, "Fp16", false, false, true, true, true, 2, true, true},
-    // Where it packs after the link that carries raw bytes, else what is not zero: Problem::zerosStay.
-    {"zvc", Codec::Zvc, "Zvc", true, false, true, false, true, 1, true, true},
+    // name, kind, kindName, exact, readDirectly, made, onDevice, keepsSigns, guardedInversion
+    {"mask", Codec::None, "", true, true, true, false, true, true},
+    {"argmax", Codec::None, "", true, true, false, false, true, true},
+    {"counter", Codec::None, "", true, true, false, false, true, true},
+    {"fp16", Codec::Fp16, "Fp16", false, false, true, true, true, true},
+    // Of copies alone. Where it packs after the link that carries raw bytes, else what is not zero: Problem::zerosStay.
+    {"zvc", Codec::Zvc, "Zvc", true, false, true, false, true, true},
     // Errors are absolute: zeros and signs get lost, and the inverse of a small slope would multiply them.
-    {"zfp", Codec::Zfp, "Zfp", false, false, true, true, false, 1, false, false},
+    {"zfp", Codec::Zfp, "Zfp", false, false, true, true, false, false},
     // Errors are absolute within a block, too.
-    {"int8", Codec::Int8, "Int8", false, false, true, true, false, 1, true, false},
+    {"int8", Codec::Int8, "Int8", false, false, true, true, true, false},
 };
 
 /// By name, whatever parameters follow it and whether a mask stands beside it; null for an unknown one and for "". The

@@ -34,6 +34,69 @@ LogicalResult checkSize(Operation *op, BufferOp buffer, Type type) {
   return needed >> 63 ? error << "at least 2^63" : error << static_cast<int64_t>(needed);
 }
 
+/// Blocks of 4x4 of the two-dimensional split of the tensor, in the order of memory, that pads least.
+Wide zfpBlocksOf(RankedTensorType type) {
+  SmallVector<int64_t> extents(type.getShape());
+  if (train::layoutOf(type) == train::LayoutKind::NHWC) // channels are neighbours
+    std::rotate(extents.begin() + 1, extents.begin() + 2, extents.end());
+  const auto padded = [](Wide extent) { return (extent + 3) / 4; };
+  Wide total = 1, columns = 1, fewest = ~Wide(0);
+  for (int64_t extent : extents)
+    total *= static_cast<Wide>(extent);
+  fewest = padded(total); // one row
+  for (int64_t extent : llvm::reverse(extents)) {
+    columns *= static_cast<Wide>(extent);
+    if (columns > 0)
+      fewest = std::min(fewest, padded(columns) * padded(total / columns));
+  }
+  return fewest;
+}
+
+/// Bytes of what a codec makes of a tensor, as runtime/Codec.h lays it out.
+Wide packedSizeOf(RankedTensorType type, Codec codec) {
+  const Wide raw = sizeOf(type), elements = raw * 8 / type.getElementTypeBitWidth(), blocks = (elements + 63) / 64;
+  const auto multiple = [](Wide bytes, Wide of) { return (bytes + of - 1) / of * of; };
+  const Wide mask = codec.mask ? multiple(9 * blocks, 64) : 0, parts = (raw + (1 << 17) - 1) >> 17;
+  switch (codec.kind) {
+  case Codec::Fp16:
+    return mask + 2 * elements;
+  case Codec::Int8:
+    return mask + 68 * blocks;
+  case Codec::Zfp:
+    return mask + multiple(2 * zfpBlocksOf(type) * static_cast<Wide>(codec.rate), 8);
+  case Codec::Zvc:
+    return multiple(8 * (parts + 1), 64) + raw;
+  case Codec::None:
+    break;
+  }
+  return raw;
+}
+
+/// V6, of a copy that packs: the slot has the bytes of the form, and what comes back was packed the same way.
+LogicalResult checkPacking(sched::CopyOp copy, llvm::DenseMap<Value, sched::CopyOp> &packedBy) {
+  const bool toHost = copy.getFrom().getDefiningOp<BufferOp>().onDevice();
+  const Value slot = toHost ? copy.getTo() : copy.getFrom();
+  auto type = copy.getType() ? dyn_cast<RankedTensorType>(*copy.getType()) : RankedTensorType();
+  const std::optional<Codec> codec = copy.getCodec() ? parseCodec(*copy.getCodec()) : std::nullopt;
+  if (copy.getCodec()) {
+    auto held = slot.getDefiningOp<BufferOp>();
+    if (!type || !codec ||
+        failed(checkSize(copy, (toHost ? copy.getFrom() : copy.getTo()).getDefiningOp<BufferOp>(), type)))
+      return failure();
+    if (const Wide needed = packedSizeOf(type, *codec); needed != static_cast<Wide>(held.getBytes()))
+      return copy.emitOpError() << "V6: '" << held.getName() << "' has " << held.getBytes() << " bytes, but " << type
+                                << " packed with " << *copy.getCodec() << " needs " << static_cast<int64_t>(needed);
+  }
+  const auto [first, isFirst] = packedBy.try_emplace(slot, copy);
+  sched::CopyOp other = first->second;
+  if (isFirst || (other.getCodecAttr() == copy.getCodecAttr() && other.getTypeAttr() == copy.getTypeAttr()))
+    return success();
+  const auto text = [](sched::CopyOp of) { return of.getCodec() ? of.getCodec()->str() : "no codec"; };
+  return copy.emitOpError() << "V6: unpacks '" << slot.getDefiningOp<BufferOp>().getName() << "' with " << text(copy)
+                            << " as " << copy.getType().value_or(Type()) << ", it was packed with " << text(other)
+                            << " as " << other.getType().value_or(Type());
+}
+
 bool isMaskedCodec(Attribute argument) {
   auto codec = dyn_cast<sched::CodecAttr>(argument);
   return codec && hasMask(codec.getName().getValue());
@@ -84,7 +147,10 @@ LogicalResult sluice::checkSizes(const SymbolTable &symbols, sched::ProgramOp pr
   for (auto run : program.getBody().getOps<sched::RunOp>())
     if (failed(checkRun(run, masks)))
       return failure();
+  llvm::DenseMap<Value, sched::CopyOp> packedBy;
   for (auto copy : program.getBody().getOps<sched::CopyOp>()) {
+    if (failed(checkPacking(copy, packedBy)))
+      return failure();
     auto from = copy.getFrom().getDefiningOp<BufferOp>(), to = copy.getTo().getDefiningOp<BufferOp>();
     if (!copy.getCodec() && from.getBytes() != to.getBytes())
       return copy.emitOpError() << "V6: copies '" << from.getName() << "' of " << from.getBytes() << " bytes to '"

@@ -22,13 +22,14 @@ static std::set<std::string> executableActions(bool oneMemory) {
   return actions;
 }
 
-/// fp16, zvc or zvc:pool=SIZE.
+/// The name of a codec of floats, or zvc:pool=SIZE; rates are another knob.
 static Status takeCodec(StringRef value, PlanRequest &request) {
   auto [codec, pool] = value.split(':');
   const CodecFacts *facts = findCodec(codec);
-  if (!facts || !facts->onCopies || (value.contains(':') && (codec != "zvc" || !pool.consume_front("pool="))))
+  if (!facts || facts->kind == Codec::None || hasMask(codec) ||
+      (value.contains(':') && (codec != "zvc" || !pool.consume_front("pool="))))
     return sluice::Error{"codec '" + value.str() +
-                         "' in --strategy is unknown; copies can pack with fp16, zvc or zvc:pool=SIZE"};
+                         "' in --strategy is unknown; copies can pack with fp16, int8, zfp, zvc or zvc:pool=SIZE"};
   request.codec = codec.str();
   if (!value.contains(':'))
     return sluice::Success{};

@@ -190,8 +190,7 @@ private:
     }
   }
 
-  /// What is packed in device memory, and copies in fp16. A tensor that was measured has no errors but those that were:
-  /// the codec refused others.
+  /// Of packed forms. A tensor that was measured has no errors but those that were: the codec refused others.
   void addErrors(const planner::Profile &profile, StringRef zfp) {
     const size_t tensors =
         llvm::count_if(problem.buffers, [](const planner::Buffer &buffer) { return buffer.compared.has_value(); });
@@ -218,7 +217,7 @@ private:
     std::optional<Codec> wanted = parseCodec(codec);
     for (std::string name = codec; wanted;) {
       if (const auto found = profile.errors.find({tensor, name}); found != profile.errors.end())
-        return found->second;
+        return std::isfinite(found->second) ? std::optional(found->second) : std::nullopt;
       if (wanted->kind != Codec::Zfp || --wanted->rate < 2)
         break;
       name = codec.substr(0, codec.find(':') + 1) + std::to_string(wanted->rate);

@@ -179,13 +179,14 @@ Seconds PositionBound::at(int position) const {
   const Op &op = problem.ops[position];
   double missing = static_cast<double>(live[position] - memory);
   const double never = std::numeric_limits<double>::infinity();
-  double perByte = 1;
-  for (const CodecFacts &packing : codecTable)
-    if (packing.onCopies && can(packing.name))
-      perByte = std::min(perByte, 1.0 / packing.linkDivisor);
-  if (problem.zerosStay && can("zvc"))
-    for (const Buffer &buffer : problem.buffers)
+  double perByte = can("fp16") ? 0.5 : 1;
+  for (const Buffer &buffer : problem.buffers) {
+    if (problem.zerosStay && can("zvc"))
       perByte = std::min(perByte, keptShare(buffer));
+    for (const Encoding &form : buffer.encodings)
+      if (!readDirectly(form.codec) && can(form.codec.substr(0, form.codec.find(':'))))
+        perByte = std::min(perByte, static_cast<double>(form.bytes) / static_cast<double>(buffer.bytes));
+  }
   Removal link = {0, perByte / problem.link.d2h, perByte / problem.link.h2d}, codec = {0, never, never};
   std::vector<std::pair<double, Seconds>> parts;
   for (size_t b = 0; b < problem.buffers.size(); ++b) {

@@ -184,9 +184,12 @@ std::string PlanCheck::allowed(int b, const Decision &d) const {
     if (!what.offloadable)
       return buffer(b) + " may not be offloaded";
     const auto &rates = problem.codecRates;
+    const bool direct = d.codec == "mask" || d.codec == "argmax" || d.codec == "counter";
     if (!d.codec.empty() &&
-        std::none_of(rates.begin(), rates.end(), [&](const auto &rate) { return rate.first == d.codec; }))
-      return buffer(b) + " is copied with codec '" + d.codec + "', which the device does not have";
+        std::none_of(rates.begin(), rates.end(), [&](const auto &rate) { return rate.first == d.codec; }) &&
+        (direct || std::none_of(what.encodings.begin(), what.encodings.end(),
+                                [&](const Encoding &e) { return e.codec == d.codec; })))
+      return buffer(b) + " is copied with codec '" + d.codec + "', which the device does not have for it";
     return "";
   }
   const bool direct = d.codec == "mask" || d.codec == "argmax" || d.codec == "counter";

@@ -41,6 +41,7 @@ private:
   std::string duration(int b, const Span &span, bool leaves) const;
   double crossing(int b) const;
   Seconds leastCopy(int b, bool leaves) const;
+  Seconds leastPacking(int b, bool leaves) const;
   Seconds leastCodec(int b, bool leaves) const;
   std::string name(int b) const { return "'" + problem.buffers[b].name + "'"; }
   Seconds opens(int position) const { return position < int(starts.size()) ? starts[position] : timeline.makespan; }
@@ -175,6 +176,9 @@ double TimelineCheck::crossing(int b) const {
   const Buffer &buffer = problem.buffers[b];
   const std::string &with = plan.decisions[b].codec;
   const double raw = static_cast<double>(buffer.bytes);
+  for (const Encoding &e : buffer.encodings)
+    if (e.codec == with)
+      return static_cast<double>(e.bytes);
   if (with == "fp16")
     return raw / 2;
   if (with != "zvc" || !problem.zerosStay || buffer.elementBytes == 0)
@@ -185,16 +189,19 @@ double TimelineCheck::crossing(int b) const {
 
 /// Of an offloaded buffer, the other direction idle.
 Seconds TimelineCheck::leastCopy(int b, bool leaves) const {
-  const std::string &with = plan.decisions[b].codec;
-  const double raw = static_cast<double>(problem.buffers[b].bytes);
-  Seconds least = crossing(b) / (leaves ? problem.link.d2h : problem.link.h2d);
-  for (const auto &[codec, rate] : problem.codecRates)
-    if (codec == with)
-      least = std::max(least, raw / rate);
-  return least + problem.link.latency;
+  const Seconds least = crossing(b) / (leaves ? problem.link.d2h : problem.link.h2d);
+  return std::max(least, leastPacking(b, leaves)) + problem.link.latency;
 }
 
-/// Of a compressed buffer.
+/// Of an offloaded buffer.
+Seconds TimelineCheck::leastPacking(int b, bool leaves) const {
+  for (const auto &[codec, rate] : problem.codecRates)
+    if (codec == plan.decisions[b].codec)
+      return static_cast<double>(problem.buffers[b].bytes) / rate;
+  return leastCodec(b, leaves);
+}
+
+/// Of what has a packed form.
 Seconds TimelineCheck::leastCodec(int b, bool leaves) const {
   for (const Encoding &e : problem.buffers[b].encodings)
     if (e.codec == plan.decisions[b].codec)

@@ -44,7 +44,7 @@ std::vector<std::pair<std::string, double>> ratesOfCopies(const Profile &profile
   std::vector<std::pair<std::string, double>> rates;
   for (const CodecFacts &codec : codecTable) {
     const auto measured = profile.codecs.find(codec.name);
-    if (codec.onCopies && measured != profile.codecs.end())
+    if (packsByRawBytes(codec.name) && measured != profile.codecs.end())
       rates.emplace_back(codec.name, measured->second);
     else if (codec.kind == Codec::Zvc && zerosStay && profile.rates.memoryBandwidth > 0)
       rates.emplace_back(codec.name, profile.rates.memoryBandwidth * profile.rates.bandwidthEfficiency / 2);

@@ -22,8 +22,8 @@ enum class Action { Keep, Offload, Compress, Encode, Invert, Recompute };
 ///   - again from position `prefetchAfter + 1` on: the copy back is issued when op `prefetchAfter` has ended (and when
 ///   the bytes that it
 ///     reuses have left), and position `neededBy` waits for it.
-/// Offload: both copies run on the copy engines, the one out beside the forward ops that still read the content. Codec
-/// "fp16" and "zvc" pack while they copy, so nothing of it is on the device. Compress: the same with device memory
+/// Offload: both copies run on the copy engines, the one out beside the forward ops that still read the content. Codecs
+/// pack while they copy, so nothing of it is on the device. Compress: the same with device memory
 /// instead of the host's: the codec stream packs after `offloadAfter` and unpacks from `prefetchAfter` on. The packed
 /// form is live from op `offloadAfter` up to and including the first step of position `neededBy`; where the last
 /// readers take its mask, to the last of them, and the bytes that came back end with the last access before. Invert: as

@@ -57,7 +57,7 @@ struct Op {
 };
 
 /// A smaller form of a buffer, by its name in CodecTable.h: all that the backward readers need, or packed bytes that
-/// must be unpacked first.
+/// must be unpacked first, which stay on the device or are what copies send.
 struct Encoding {
   std::string codec;
   Bytes bytes = 0; ///< size of the encoded form, 0 when it is derived from a counter
@@ -108,9 +108,16 @@ struct Buffer {
   int id = -1; ///< the caller's own number for it; the planner does not look at it
 };
 
-/// Whether copies can pack the buffer with this codec: halves are as small as fp16 makes floats.
+/// The codecs of copies whose size follows from the raw bytes: Problem::codecRates has them.
+inline bool packsByRawBytes(const std::string &codec) { return codec == "zvc" || codec == "fp16"; }
+
+/// Whether copies can pack the buffer with this codec: with those that it has a packed form of, and with the two whose
+/// size follows from the raw bytes. Halves are as small as fp16 makes floats.
 inline bool packsOnCopies(const Buffer &buffer, const std::string &codec) {
-  return codec == "zvc" ? buffer.elementBytes > 0 : buffer.elementBytes == 4;
+  if (packsByRawBytes(codec))
+    return codec == "zvc" ? buffer.elementBytes > 0 : buffer.elementBytes == 4;
+  return !readDirectly(codec) && std::any_of(buffer.encodings.begin(), buffer.encodings.end(),
+                                             [&](const Encoding &form) { return form.codec == codec; });
 }
 
 /// Share of the bytes that zvc leaves over: what is not zero, and a bit for each element; all of them where that is no
@@ -135,8 +142,8 @@ struct Problem {
   Bytes base = 0;        ///< live through the whole step: parameters, states, optimizer state, constants, batch slots
   Bytes alignment = 256; ///< every slot's offset and size is rounded up to it
   Link link;
-  /// codec name -> bytes of raw data per second, for codecs that copies between device and host can apply: "fp16",
-  /// "zvc"
+  /// codec name -> bytes of raw data per second, for codecs of copies whose size follows from the raw bytes: "fp16" and
+  /// "zvc". Others are as fast as the buffers' packed forms say.
   std::vector<std::pair<std::string, double>> codecRates;
   /// Copies with "zvc" leave zeros out before the link, so that it carries what is not zero; else after it.
   bool zerosStay = false;

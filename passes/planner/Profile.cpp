@@ -178,9 +178,11 @@ static void readErrors(const json &root, Profile &profile) {
     throw std::runtime_error("'errors' is not an array");
   for (const json &entry : root.at("errors")) {
     const auto isText = [&](const char *key) { return entry.contains(key) && entry.at(key).is_string(); };
-    if (!entry.is_object() || !isText("tensor") || !isText("codec") || !entry.contains("error"))
+    const bool refused = entry.is_object() && entry.contains("refused") && entry.at("refused") == true;
+    if (!entry.is_object() || !isText("tensor") || !isText("codec") || !(refused || entry.contains("error")))
       throw std::runtime_error("an entry of 'errors' lacks 'tensor', 'codec' or 'error': " + quoted(entry));
-    profile.errors[{entry.at("tensor"), entry.at("codec")}] = number(entry, "error", 0, relativeError);
+    profile.errors[{entry.at("tensor"), entry.at("codec")}] =
+        refused ? std::numeric_limits<double>::infinity() : number(entry, "error", 0, relativeError);
   }
 }
 

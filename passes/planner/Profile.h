@@ -78,7 +78,8 @@ struct Profile {
   std::map<std::string, double> codecs;                          ///< raw bytes per second
   std::optional<double> codecContention;                         ///< see Problem; empty: unknown, taken as 0
   std::map<std::string, MeasuredEngine> engines;                 ///< by runtime/Engines.h's words for a convolution
-  /// By (tensor, codec with its rate): relative error of the gradients, see Errors.h.
+  /// By (tensor, codec with its rate): relative error of the gradients, see Errors.h; infinite for what the codec
+  /// refuses ("refused":true instead of "error").
   std::map<std::pair<std::string, std::string>, double> errors;
 
   const MeasuredOp *measured(const std::string &node, const std::string &op) const;

@@ -16,22 +16,33 @@ namespace sluice::planner {
 
 Bytes copiedBytes(const Problem &problem, int buffer, const Decision &decision) {
   const CodecFacts *codec = findCodec(decision.codec);
-  const Bytes raw = problem.buffers[buffer].bytes, divisor = codec ? codec->linkDivisor : 1;
-  if (codec && codec->kind == Codec::Zvc && problem.zerosStay)
-    return static_cast<Bytes>(std::ceil(static_cast<double>(raw) * keptShare(problem.buffers[buffer])));
-  return (raw + divisor - 1) / divisor;
+  const Bytes raw = problem.buffers[buffer].bytes;
+  if (codec && codec->kind == Codec::Zvc)
+    return problem.zerosStay
+               ? static_cast<Bytes>(std::ceil(static_cast<double>(raw) * keptShare(problem.buffers[buffer])))
+               : raw;
+  if (const Encoding *form = encodingOf(problem.buffers[buffer], decision.codec))
+    return form->bytes;
+  return codec && codec->kind == Codec::Fp16 ? (raw + 1) / 2 : raw;
 }
 
-double copyRateLimit(const Problem &problem, int buffer, const Decision &decision) {
+Seconds packingSeconds(const Problem &problem, int buffer, const Decision &decision, bool toHost) {
   for (const auto &[codec, rate] : problem.codecRates)
-    if (codec == decision.codec && problem.buffers[buffer].bytes > 0)
-      return rate * copiedBytes(problem, buffer, decision) / problem.buffers[buffer].bytes;
-  return std::numeric_limits<double>::infinity();
+    if (codec == decision.codec)
+      return problem.buffers[buffer].bytes / rate;
+  const Encoding *form = encodingOf(problem.buffers[buffer], decision.codec);
+  return !form ? 0 : toHost ? form->encodeSeconds : form->decodeSeconds;
+}
+
+/// Bytes of the link per second that the copy's codec can keep up with; infinite without one.
+static double copyRateLimit(const Problem &problem, int buffer, const Decision &decision, bool toHost) {
+  const Seconds packing = packingSeconds(problem, buffer, decision, toHost);
+  return packing > 0 ? copiedBytes(problem, buffer, decision) / packing : std::numeric_limits<double>::infinity();
 }
 
 Seconds copySeconds(const Problem &problem, int buffer, const Decision &decision, bool toHost) {
   const Link &link = problem.link;
-  const double rate = std::min(toHost ? link.d2h : link.h2d, copyRateLimit(problem, buffer, decision));
+  const double rate = std::min(toHost ? link.d2h : link.h2d, copyRateLimit(problem, buffer, decision, toHost));
   return link.latency + copiedBytes(problem, buffer, decision) / rate;
 }
 
@@ -110,13 +121,12 @@ void Simulation::prepare() {
     const Decision &d = plan.decisions[b];
     if (d.action == Action::Offload) {
       const Bytes bytes = copiedBytes(problem, b, d);
-      const double most = copyRateLimit(problem, b, d);
       const double lost = problem.link.contention.value_or(0) * bytes;
-      auto copy = [&](int after, int before, double work) {
-        return Copy{b, after, before, work, most, work > 0 ? lost / work : 0};
+      auto copy = [&](int after, int before, double work, bool toHost) {
+        return Copy{b, after, before, work, copyRateLimit(problem, b, d, toHost), work > 0 ? lost / work : 0};
       };
-      out.queue.push_back(copy(d.offloadAfter, d.freeBefore, bytes + latencies[0]));
-      in.queue.push_back(copy(d.prefetchAfter, d.neededBy, bytes + latencies[1]));
+      out.queue.push_back(copy(d.offloadAfter, d.freeBefore, bytes + latencies[0], true));
+      in.queue.push_back(copy(d.prefetchAfter, d.neededBy, bytes + latencies[1], false));
       timeline.hostBytes += aligned(problem, d.codec == "zvc" ? problem.buffers[b].bytes : bytes);
     } else if (d.action == Action::Compress) {
       const Encoding &form = *encodingOf(problem.buffers[b], d.codec);

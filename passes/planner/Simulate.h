@@ -16,15 +16,17 @@ namespace sluice::planner {
 /// in starts when its op has ended and every copy out whose bytes are counted free by then has ended. Compressions run
 /// on the codec stream by the same rules, one job at a time, packing first. What runs on the compute stream takes
 /// `link.contention` longer for every byte copied meanwhile, and `codecContention` for every second of the codec
-/// stream. The plan must be complete (positions set) and refer to valid indices; see Check.h for a test.
+/// stream. The plan must be complete (positions set) and refer to valid indices; see
+/// Check.h for a test.
 Timeline simulate(const Problem &problem, const Plan &plan);
 
-/// Bytes that cross the link one way for an offloaded buffer under its codec. fp16 halves them; zvc leaves out zeros
-/// and adds a bit for each element, unless it packs after the link.
+/// Bytes that cross the link one way for an offloaded buffer under its codec: those of its packed form; zvc leaves out
+/// zeros and adds a bit for each element, unless it packs after the link.
 Bytes copiedBytes(const Problem &problem, int buffer, const Decision &decision);
 
-/// Bytes of the link per second that the copy's codec can keep up with; infinite without one.
-double copyRateLimit(const Problem &problem, int buffer, const Decision &decision);
+/// Seconds that packing an offloaded buffer (`toHost`) or unpacking it takes at least, beside the copy; 0 without a
+/// codec.
+Seconds packingSeconds(const Problem &problem, int buffer, const Decision &decision, bool toHost);
 
 /// Seconds of a copy when the other direction is idle.
 Seconds copySeconds(const Problem &problem, int buffer, const Decision &decision, bool toHost);

@@ -92,8 +92,8 @@ void Combiner::leave(const Choice &choice, Plan &plan) const {
 /// Codecs of what is offloaded.
 void Combiner::setCodecs(const Choice &choice, Plan &plan) const {
   if (choice.rates)
-    return lossy.packCopies(plan);
-  if (!copiesWith(choice.codec))
+    return lossy.packCopies(*choice.rates, plan);
+  if (choice.codec.empty() || (packsByRawBytes(choice.codec) && !copiesWith(choice.codec)))
     return;
   for (int b = 0; b < static_cast<int>(problem.buffers.size()); ++b)
     if (Decision &d = plan.decisions[b]; d.action == Action::Offload &&

@@ -16,7 +16,7 @@ struct Choice {
   std::vector<int> compressed;   ///< buffers to pack in device memory, into their first packed form that the target has
   std::vector<int> inverted;     ///< buffers to rebuild, where their inversion's sources are there in time
   std::optional<FormWish> rates; ///< under an error budget: lossy forms of what is kept otherwise, and of copies
-  std::string codec;             ///< of every offload: "", or "fp16" or "zvc" where copies can apply it
+  std::string codec;             ///< of every offload: "", or one, where copies can apply it to the buffer
   double dearer = 4;             ///< see Recomputation::closure
   bool again = false;            ///< run producers again before every backward reader, see Recomputation::applyAgain
   bool encode = false;           ///< use lossless encodings wherever the target has them
@@ -45,7 +45,7 @@ public:
   /// The choice's tensors inverted, compressed and offloaded, with their codecs and the longest gaps, as `choice` says;
   /// when they leave and return is the caller's to place. Nothing is recomputed.
   Plan marked(const Choice &choice) const;
-  /// True when copies between device and host can apply the codec.
+  /// True when copies between device and host can apply a codec whose size follows from the raw bytes.
   bool copiesWith(const std::string &codec) const;
   /// A codec's mask and rate need no leave of their own.
   bool can(const std::string &action) const {

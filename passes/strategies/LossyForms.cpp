@@ -23,9 +23,10 @@ static double squaredError(const Buffer &buffer, Action action, const std::strin
 
 LossyForms::LossyForms(const Problem &problem, const std::vector<Accesses> &accesses,
                        const std::function<bool(const std::string &)> &can)
-    : problem(problem), accesses(accesses), can(can), forms(problem.buffers.size()) {
+    : problem(problem), accesses(accesses), can(can), forms(problem.buffers.size()), copies(problem.buffers.size()) {
   for (size_t b = 0; b < forms.size(); ++b) {
     const Buffer &buffer = problem.buffers[b];
+    addCopies(static_cast<int>(b));
     if (!buffer.activation || !accesses[b].hasGap())
       continue;
     for (const Encoding &e : buffer.encodings) {
@@ -38,7 +39,9 @@ LossyForms::LossyForms(const Problem &problem, const std::vector<Accesses> &acce
 }
 
 std::vector<FormWish> LossyForms::wishes(const std::set<int> &births) {
-  std::vector<FormWish> all = {FormWish{}};
+  std::vector<FormWish> all;
+  for (double link : {1.0, 0.1, 0.01})
+    all.push_back({0, 1, 0, link});
   for (int from : births)
     for (double errorShare : {1.0, 0.25, 0.01})
       for (double freed : {0.15, 0.3, 0.5, 0.75, 1.0})
@@ -49,20 +52,24 @@ std::vector<FormWish> LossyForms::wishes(const std::set<int> &births) {
 std::vector<FormWish> LossyForms::around(const FormWish &wish, double step) {
   std::vector<FormWish> all;
   for (double side : {-step, step}) {
-    FormWish freed = wish, error = wish;
+    FormWish freed = wish, error = wish, link = wish;
     freed.freed = std::clamp(wish.freed + side, 0.0, 1.0);
     error.errorShare = std::clamp(wish.errorShare + 3 * side, 0.0, 1.0);
-    for (const FormWish &other : {freed, error})
-      if (other.freed != wish.freed || other.errorShare != wish.errorShare)
+    link.link = wish.link * std::exp2(25 * side); // four times, down to a fifth more
+    for (const FormWish &other : {freed, error, link})
+      if (other.freed != wish.freed || other.errorShare != wish.errorShare || other.link != wish.link)
         all.push_back(other);
   }
   return all;
 }
 
 std::vector<FormWish> LossyForms::withOtherForms(const FormWish &wish, int buffer) const {
-  std::vector<FormWish> all(forms[buffer].size() + 1, wish);
+  std::vector<FormWish> all(forms[buffer].size() + 1 + copies[buffer].size(), wish);
   for (size_t i = 0; i < all.size(); ++i)
-    all[i].pinned[buffer] = i < forms[buffer].size() ? forms[buffer][i].codec : "";
+    if (i <= forms[buffer].size())
+      all[i].pinned[buffer] = i > 0 ? forms[buffer][i - 1].codec : "";
+    else
+      all[i].copied[buffer] = copies[buffer][i - 1 - forms[buffer].size()].codec;
   return all;
 }
 
@@ -91,22 +98,30 @@ std::vector<int> LossyForms::candidates(const FormWish &wish, const Plan &plan) 
   return found;
 }
 
+static bool allows(const FormWish &wish, const std::string &codec) {
+  const CodecFacts *facts = findCodec(codec);
+  return wish.only.empty() || !facts || facts->exact || wish.only == facts->name;
+}
+
 /// Null: none.
-const LossyForms::Form *LossyForms::best(int buffer, Prices prices) const {
+const LossyForms::Form *LossyForms::best(int buffer, const FormWish &wish, Prices prices) const {
   const Form *found = nullptr;
   double worth = 0;
   for (const Form &form : forms[buffer])
-    if (const double here = prices.bytes * form.freed - form.seconds - prices.squared * form.squared; here > worth) {
+    if (!allows(wish, form.codec))
+      continue;
+    else if (const double here = prices.bytes * form.freed - form.seconds - prices.squared * form.squared;
+             here > worth) {
       worth = here;
       found = &form;
     }
   return found;
 }
 
-LossyForms::Totals LossyForms::totals(const std::vector<int> &buffers, Prices prices) const {
+LossyForms::Totals LossyForms::totals(const std::vector<int> &buffers, const FormWish &wish, Prices prices) const {
   Totals sum;
   for (int b : buffers)
-    if (const Form *form = best(b, prices)) {
+    if (const Form *form = best(b, wish, prices)) {
       sum.freed += form->freed;
       sum.seconds += form->seconds;
       sum.squared += form->squared;
@@ -124,18 +139,19 @@ template <typename Holds> static double smallestThat(double low, double high, Ho
 }
 
 /// Bytes are dear enough that `freed` are freed, squared error dear enough that it stays below `squared`.
-LossyForms::Prices LossyForms::pricesFor(const std::vector<int> &buffers, double freed, double squared) const {
+LossyForms::Prices LossyForms::pricesFor(const std::vector<int> &buffers, const FormWish &wish, double freed,
+                                         double squared) const {
   constexpr double cheapest = 1e-16, dearest = 1; // of bytes, whose share of a second is at most a device's bandwidth
   constexpr double least = 1e-9, most = 1e18;     // of squared errors
+  const auto at = [&](Prices prices) { return totals(buffers, wish, prices); };
   const auto bytesFor = [&](double errors) {
-    return smallestThat(cheapest, dearest,
-                        [&](double bytes) { return totals(buffers, {bytes, errors}).freed >= freed; });
+    return smallestThat(cheapest, dearest, [&](double bytes) { return at({bytes, errors}).freed >= freed; });
   };
-  const auto within = [&](Prices prices) { return totals(buffers, prices).squared <= squared; };
+  const auto within = [&](Prices prices) { return at(prices).squared <= squared; };
   if (const Prices careless{bytesFor(0), 0}; within(careless))
     return careless;
   const double errors = smallestThat(least, most, [&](double each) { return within({bytesFor(each), each}); });
-  if (const Prices both{bytesFor(errors), errors}; within(both) && totals(buffers, both).freed >= freed)
+  if (const Prices both{bytesFor(errors), errors}; within(both) && at(both).freed >= freed)
     return both;
   // So much cannot be freed: seconds do not matter beside bytes.
   const double ratio = smallestThat(1e-9, 1e27, [&](double each) { return within({1, each}); });
@@ -161,67 +177,98 @@ void LossyForms::pack(const FormWish &wish, Plan &plan) const {
   for (int b : buffers) {
     double most = 0;
     for (const Form &form : forms[b])
-      most = std::max(most, form.freed);
+      most = allows(wish, form.codec) ? std::max(most, form.freed) : most;
     all += most;
   }
-  const Prices prices = pricesFor(buffers, std::min(1.0, wish.freed) * all * 0.999, room);
+  const Prices prices = pricesFor(buffers, wish, std::min(1.0, wish.freed) * all * 0.999, room);
   double sum = 0;
   for (int b : buffers)
-    if (const Form *form = best(b, prices); form && sum + form->squared <= room) {
+    if (const Form *form = best(b, wish, prices); form && sum + form->squared <= room) {
       sum += form->squared;
       take(b, form->codec, bytesOf(b, form->codec));
     }
 }
 
-void LossyForms::packCopies(Plan &plan) const {
-  const auto copies = [&](const char *codec) {
-    return can(codec) && std::any_of(problem.codecRates.begin(), problem.codecRates.end(),
-                                     [&](const auto &rate) { return rate.first == codec; });
-  };
-  const bool zeros = copies("zvc") && problem.zerosStay, halves = copies("fp16");
-  const auto seconds = [&](int b, const std::string &codec) {
+/// The exact copy, with zvc where that is shorter, then lossy ones.
+void LossyForms::addCopies(int b) {
+  const Buffer &buffer = problem.buffers[b];
+  const auto add = [&](const std::string &codec) {
     Decision with;
+    with.action = Action::Offload;
     with.codec = codec;
-    return copySeconds(problem, b, with, true) + copySeconds(problem, b, with, false);
-  };
-  std::vector<std::pair<double, int>> gains; // seconds for each squared error, negative
-  for (int b = 0; b < static_cast<int>(plan.decisions.size()); ++b) {
-    Decision &d = plan.decisions[b];
-    if (d.action != Action::Offload)
-      continue;
-    const Buffer &buffer = problem.buffers[b];
-    d.codec = zeros && packsOnCopies(buffer, "zvc") && zerosPay(problem, b, false) ? "zvc" : "";
-    const double squared = squaredError(buffer, Action::Offload, "fp16"),
-                 gain = seconds(b, d.codec) - seconds(b, "fp16");
-    if (halves && packsOnCopies(buffer, "fp16") && std::isfinite(squared) && gain > 0 &&
-        mayRound(problem, plan, b, "fp16"))
-      gains.push_back({-gain / std::max(squared, 1e-30), b});
-  }
-  std::sort(gains.begin(), gains.end());
-  double room = left(plan, 1);
-  for (const auto &[gain, b] : gains)
-    if (const double squared = squaredError(problem.buffers[b], Action::Offload, "fp16"); squared <= room) {
-      room -= squared;
-      plan.decisions[b].codec = "fp16";
+    CopyForm form{codec, 0, 0, squaredError(buffer, Action::Offload, codec)};
+    for (bool toHost : {true, false}) {
+      form.link += copySeconds(problem, b, with, toHost);
+      form.compute += problem.link.contention.value_or(0) * copiedBytes(problem, b, with);
     }
+    if (std::isfinite(form.squared))
+      copies[b].push_back(form);
+  };
+  const auto hasRate = [&](const char *codec) {
+    return can(codec) && packsOnCopies(buffer, codec) &&
+           std::any_of(problem.codecRates.begin(), problem.codecRates.end(),
+                       [&](const auto &rate) { return rate.first == codec; });
+  };
+  add(hasRate("zvc") && problem.zerosStay && zerosPay(problem, b, false) ? "zvc" : "");
+  if (hasRate("fp16"))
+    add("fp16");
+  for (const Encoding &form : buffer.encodings)
+    if (form.codec != "fp16" && !readDirectly(form.codec) && can(form.codec))
+      add(form.codec);
 }
 
-Answer lossyOrExact(const Problem &problem, Bytes memory, const Options &options, PlanFunction strategy) {
-  Answer lossy = strategy(problem, memory, options);
-  if (!problem.errorBudget)
-    return lossy;
-  Problem exactly = problem;
-  exactly.errorBudget.reset();
-  Options without = options;
+/// By what it takes of the link and of compute, and a price of squared error.
+const LossyForms::CopyForm &LossyForms::bestCopy(int b, const FormWish &wish, const Plan &plan, double price) const {
+  const auto pinned = wish.copied.find(b);
+  const CopyForm *found = &copies[b].front();
+  const auto cost = [&](const CopyForm &form) { return wish.link * form.link + form.compute + price * form.squared; };
+  for (const CopyForm &form : copies[b]) {
+    const bool wanted = pinned == wish.copied.end() ? allows(wish, form.codec) && cost(form) < cost(*found)
+                                                    : form.codec == pinned->second;
+    if (wanted && mayRound(problem, plan, b, form.codec))
+      found = &form;
+  }
+  return *found;
+}
+
+void LossyForms::packCopies(const FormWish &wish, Plan &plan) const {
+  std::vector<int> leaving;
+  for (int b = 0; b < static_cast<int>(plan.decisions.size()); ++b)
+    if (plan.decisions[b].action == Action::Offload) {
+      plan.decisions[b].codec.clear();
+      leaving.push_back(b);
+    }
+  const double room = left(plan, 1);
+  const auto squaredAt = [&](double price) {
+    double sum = 0;
+    for (int b : leaving)
+      sum += bestCopy(b, wish, plan, price).squared;
+    return sum;
+  };
+  const double price =
+      squaredAt(0) <= room ? 0 : smallestThat(1e-9, 1e18, [&](double each) { return squaredAt(each) <= room; });
+  double sum = 0;
+  for (int b : leaving) {
+    const CopyForm &form = bestCopy(b, wish, plan, price); // pinned ones may be too much at any price
+    plan.decisions[b].codec = sum + form.squared <= room ? form.codec : copies[b].front().codec;
+    sum += sum + form.squared <= room ? form.squared : 0;
+  }
+}
+
+Options withLossy(Options options, const std::string &only) {
   for (const std::string &action : lossyActions())
-    without.executable.erase(action);
-  Answer exact = strategy(exactly, memory, without);
-  const Plan *one = std::get_if<Plan>(&lossy), *other = std::get_if<Plan>(&exact);
-  if (one && other)
-    return simulate(problem, *other).makespan < simulate(problem, *one).makespan ? exact : lossy;
-  const Infeasible *none = std::get_if<Infeasible>(&lossy), *noneExactly = std::get_if<Infeasible>(&exact);
-  const bool less = none && noneExactly && noneExactly->smallestMemory < none->smallestMemory;
-  return (other && !one) || less ? exact : lossy;
+    if (action != only)
+      options.executable.erase(action);
+  return options;
+}
+
+Answer faster(const Problem &problem, Answer one, Answer other) {
+  const Plan *a = std::get_if<Plan>(&one), *b = std::get_if<Plan>(&other);
+  if (a && b)
+    return simulate(problem, *b).makespan < simulate(problem, *a).makespan ? other : one;
+  const Infeasible *none = std::get_if<Infeasible>(&one), *noneOther = std::get_if<Infeasible>(&other);
+  const bool less = none && noneOther && noneOther->smallestMemory < none->smallestMemory;
+  return (b && !a) || less ? other : one;
 }
 
 } // namespace sluice::planner

@@ -19,8 +19,12 @@ struct FormWish {
   double freed = 0;      ///< of the bytes that packing every candidate as tightly as can be would free
   double errorShare = 1; ///< of the square of the error budget that packing may take
   int from = 0;          ///< only tensors born at this op or later
-  /// Buffers whose form is given, "" for none.
-  std::map<int, std::string> pinned = {};
+  /// Seconds of compute that a second of the link is worth. Codecs of copies take both: where the link is what the step
+  /// waits for, bytes count, else what packing costs.
+  double link = 1;
+  std::string only = {}; ///< the codec, by its name in CodecTable.h, whose forms are all that may be used; "": any
+  /// Buffers whose form in device memory is given, "" for none, and those whose copies' codec is.
+  std::map<int, std::string> pinned = {}, copied = {};
 };
 
 /// Lossy forms of single buffers of a problem with an error budget.
@@ -36,17 +40,17 @@ public:
   /// one buffer's form at most). Where so much cannot be freed, as much as can be.
   void pack(const FormWish &wish, Plan &plan) const;
 
-  /// Gives copies of offloaded buffers the codec that makes them short: zvc where its measured or expected zeros do,
-  /// and fp16 where that is shorter, those first that save most seconds a squared error, within what is left of the
-  /// budget.
-  void packCopies(Plan &plan) const;
+  /// Gives copies of offloaded buffers codecs, or none, so that they take little of the link and of compute, within
+  /// what is left of the error budget: zvc where its measured or expected zeros make a copy shorter, or one of the
+  /// lossy forms, by a price of squared error as pack() does.
+  void packCopies(const FormWish &wish, Plan &plan) const;
 
   /// Wishes to begin a search with: little to all, within all of the error budget or a part of it, of tensors born from
-  /// each of these ops on; and one for copies alone, which comes first.
+  /// each of these ops on; and some for copies alone, which come first.
   static std::vector<FormWish> wishes(const std::set<int> &births);
-  /// The same wish with somewhat more and less to be freed, or of the error budget.
+  /// The same wish with somewhat more and less to be freed, of the error budget, or worth of the link.
   static std::vector<FormWish> around(const FormWish &wish, double step);
-  /// The same wish with each of its forms, and none, given to a buffer.
+  /// The same wish with each of its forms, and none, given to a buffer: in device memory, and of its copies.
   std::vector<FormWish> withOtherForms(const FormWish &wish, int buffer) const;
   /// Buffers that have forms, the largest first.
   std::vector<int> packable() const;
@@ -62,21 +66,33 @@ private:
   struct Totals {
     double freed = 0, seconds = 0, squared = 0;
   };
+  /// A codec of copies, or none: what both cost.
+  struct CopyForm {
+    std::string codec;
+    double link, compute, squared; ///< seconds of each; squared error
+  };
+
+  void addCopies(int buffer);
 
   std::vector<int> candidates(const FormWish &wish, const Plan &plan) const;
-  const Form *best(int buffer, Prices prices) const;
-  Totals totals(const std::vector<int> &buffers, Prices prices) const;
-  Prices pricesFor(const std::vector<int> &buffers, double freed, double squared) const;
+  const Form *best(int buffer, const FormWish &wish, Prices prices) const;
+  Totals totals(const std::vector<int> &buffers, const FormWish &wish, Prices prices) const;
+  Prices pricesFor(const std::vector<int> &buffers, const FormWish &wish, double freed, double squared) const;
   double left(const Plan &plan, double share) const;
+  const CopyForm &bestCopy(int buffer, const FormWish &wish, const Plan &plan, double price) const;
 
   const Problem &problem;
   const std::vector<Accesses> &accesses;
   const std::function<bool(const std::string &)> can;
-  std::vector<std::vector<Form>> forms; ///< by buffer
+  std::vector<std::vector<Form>> forms;      ///< by buffer
+  std::vector<std::vector<CopyForm>> copies; ///< by buffer; the first one is exact
 };
 
-/// The strategy's plan; of a problem with an error budget the faster one of that and its plan of exact actions alone,
-/// so that no codec that is allowed makes a plan slower.
-Answer lossyOrExact(const Problem &problem, Bytes memory, const Options &options, PlanFunction strategy);
+/// The options without lossy actions but this one, "" for none: a search among fewer actions may find what one among
+/// all misses.
+Options withLossy(Options options, const std::string &only);
+
+/// The faster plan; without any the one that fits into less.
+Answer faster(const Problem &problem, Answer one, Answer other);
 
 } // namespace sluice::planner

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Half precision, int8 and fixed-rate zfp, of which a thread packs whole blocks, and the dispatch of all codecs. For
-// the others threads take eight neighbouring values, so that sides of floats and halves move 16 bytes at a time; slots
-// begin at multiples of 64 bytes. Copies that pack need no staging slot. int8 and zfp of halves widen them, pack
-// floats, and round what comes back.
+// Half precision, int8 and fixed-rate zfp, of which a thread packs whole blocks. For the others threads take eight
+// neighbouring values, so that sides of floats and halves move 16 bytes at a time; slots begin at multiples of 64
+// bytes. int8 and zfp of halves widen them, pack floats, and round what comes back.
 #include "runtime/cuda/Codec.h"
 
-#include "runtime/PoolIndex.h"
 #include "runtime/cuda/Launch.h"
 #include "runtime/cuda/Note.h"
 #include "runtime/cuda/Storage.h"
-#include "runtime/cuda/ZeroValue.h"
 #include "runtime/kernels/CodecRules.h"
 #include "runtime/kernels/ZfpBlock.h"
 
@@ -22,6 +19,7 @@ namespace {
 __device__ unsigned long long refused[noteWords];
 
 constexpr int64_t group = 8;
+constexpr int zfpMostBits = 31; ///< a value, and words of 16 bits a block
 
 __device__ inline uint16_t toHalf(float x) { return float16Of(x).bits; }
 __device__ inline float fromHalf(uint16_t h) { return widened(Float16{h}); }
@@ -131,16 +129,29 @@ __device__ void loadBlock(const T *x, const ZfpGrid &grid, int64_t row, int64_t 
     zfp::padLine(block + c, rows, 4);
 }
 
+/// A block of threads packs a tile of as many blocks of values and then writes it out in whole lines, because copies
+/// cross the link with it; `packed` is a multiple of 16 bytes.
 template <typename T>
 __global__ void packZfpKernel(const T *x, uint16_t *packed, ZfpGrid grid, int rate, unsigned long long node) {
-  const int64_t across = (grid.columns + 3) / 4;
-  SLUICE_GRID_LOOP(at, across * ((grid.rows + 3) / 4)) {
-    float block[zfp::values];
-    loadBlock(x, grid, at / across * 4, at % across * 4, block);
-    for (float value : block)
-      if (overflowsZfp(value))
-        return refuse(node, value, Codec::Zfp);
-    zfp::packBlock(block, rate, packed + at * rate);
+  __align__(16) __shared__ uint16_t tile[blockThreads * zfpMostBits];
+  const int64_t across = (grid.columns + 3) / 4, blocks = across * ((grid.rows + 3) / 4);
+  for (int64_t first = blockIdx.x * int64_t(blockThreads); first < blocks; first += gridDim.x * int64_t(blockThreads)) {
+    const int64_t at = first + threadIdx.x;
+    if (at < blocks) {
+      float block[zfp::values];
+      loadBlock(x, grid, at / across * 4, at % across * 4, block);
+      bool fits = true;
+      for (float value : block)
+        if (fits && overflowsZfp(value)) {
+          refuse(node, value, Codec::Zfp);
+          fits = false;
+        }
+      if (fits)
+        zfp::packBlock(block, rate, tile + threadIdx.x * rate);
+    }
+    __syncthreads();
+    moveElements(tile, packed + first * rate, min(int64_t(blockThreads), blocks - first) * rate);
+    __syncthreads(); // all have read the tile, which the next one overwrites
   }
 }
 
@@ -150,18 +161,25 @@ __device__ inline void storeFinite(BFloat16 *to, float x) { store(to, x); }
 __device__ inline void storeFinite(Float16 *to, float x) { store(to, fminf(fmaxf(x, -65504.0f), 65504.0f)); }
 
 template <typename T> __global__ void unpackZfpKernel(const uint16_t *packed, T *x, ZfpGrid grid, int rate) {
-  const int64_t across = (grid.columns + 3) / 4;
-  SLUICE_GRID_LOOP(at, across * ((grid.rows + 3) / 4)) {
-    float block[zfp::values];
-    zfp::unpackBlock(packed + at * rate, rate, block);
-    const int64_t row = at / across * 4, column = at % across * 4;
-    for (int r = 0; r < 4 && row + r < grid.rows; ++r)
-      for (int c = 0; c < 4 && column + c < grid.columns; ++c)
-        storeFinite(x + (row + r) * grid.columns + column + c, block[4 * r + c]);
+  __align__(16) __shared__ uint16_t tile[blockThreads * zfpMostBits];
+  const int64_t across = (grid.columns + 3) / 4, blocks = across * ((grid.rows + 3) / 4);
+  for (int64_t first = blockIdx.x * int64_t(blockThreads); first < blocks; first += gridDim.x * int64_t(blockThreads)) {
+    moveElements(packed + first * rate, tile, min(int64_t(blockThreads), blocks - first) * rate);
+    __syncthreads();
+    const int64_t at = first + threadIdx.x;
+    if (at < blocks) {
+      float block[zfp::values];
+      zfp::unpackBlock(tile + threadIdx.x * rate, rate, block);
+      const int64_t row = at / across * 4, column = at % across * 4;
+      for (int r = 0; r < 4 && row + r < grid.rows; ++r)
+        for (int c = 0; c < 4 && column + c < grid.columns; ++c)
+          storeFinite(x + (row + r) * grid.columns + column + c, block[4 * r + c]);
+    }
+    __syncthreads(); // all have read the tile, which the next one overwrites
   }
 }
 
-/// On any memory that the device can reach. `blocks` at most.
+// On any memory that the device can reach, by so many blocks at most.
 void packHalf(cudaStream_t stream, const float *x, void *packed, int64_t count, const char *node, unsigned blocks) {
   blocks = std::min(blocks, blocksFor(count, group * blockThreads));
   packHalfKernel<<<blocks, blockThreads, 0, stream>>>(x, static_cast<uint16_t *>(packed), count,
@@ -172,67 +190,47 @@ void unpackHalf(cudaStream_t stream, const void *packed, float *x, int64_t count
   unpackHalfKernel<<<blocks, blockThreads, 0, stream>>>(static_cast<const uint16_t *>(packed), x, count);
 }
 
-void packZfp(cudaStream_t stream, const void *x, void *packed, const Tensor &like, int rate, const char *node) {
+void packZfp(cudaStream_t stream, const void *x, void *packed, const Tensor &like, int rate, const char *node,
+             unsigned blocks) {
   const ZfpGrid grid = zfpGrid(like);
   forStored(like.type, [&](auto *stored) {
     using T = std::remove_pointer_t<decltype(stored)>;
     const auto kernel = packZfpKernel<T>;
-    kernel<<<blocksFor(grid.blocks(), blockThreads), blockThreads, 0, stream>>>(
+    kernel<<<std::min(blocks, blocksFor(grid.blocks(), blockThreads)), blockThreads, 0, stream>>>(
         static_cast<const T *>(x), static_cast<uint16_t *>(packed), grid, rate, reinterpret_cast<uintptr_t>(node));
   });
 }
-void unpackZfp(cudaStream_t stream, const void *packed, void *x, const Tensor &like, int rate) {
+void unpackZfp(cudaStream_t stream, const void *packed, void *x, const Tensor &like, int rate, unsigned blocks) {
   const ZfpGrid grid = zfpGrid(like);
   forStored(like.type, [&](auto *stored) {
     using T = std::remove_pointer_t<decltype(stored)>;
     const auto kernel = unpackZfpKernel<T>;
-    kernel<<<blocksFor(grid.blocks(), blockThreads), blockThreads, 0, stream>>>(static_cast<const uint16_t *>(packed),
-                                                                                static_cast<T *>(x), grid, rate);
+    kernel<<<std::min(blocks, blocksFor(grid.blocks(), blockThreads)), blockThreads, 0, stream>>>(
+        static_cast<const uint16_t *>(packed), static_cast<T *>(x), grid, rate);
   });
 }
 
-void packInt8(cudaStream_t stream, const void *x, void *packed, const Tensor &like, const char *node) {
+void packInt8(cudaStream_t stream, const void *x, void *packed, const Tensor &like, const char *node, unsigned blocks) {
   const int64_t count = like.shape.elements();
   auto *values = static_cast<int8_t *>(packed);
   auto *largest = reinterpret_cast<float *>(values + int8Blocks(count) * int8Block);
   forStored(like.type, [&](auto *stored) {
     using T = std::remove_pointer_t<decltype(stored)>;
     const auto kernel = packBytesKernel<T>;
-    kernel<<<blocksFor(count, group * blockThreads), blockThreads, 0, stream>>>(
+    kernel<<<std::min(blocks, blocksFor(count, group * blockThreads)), blockThreads, 0, stream>>>(
         static_cast<const T *>(x), values, largest, count, reinterpret_cast<uintptr_t>(node));
   });
 }
-void unpackInt8(cudaStream_t stream, const void *packed, void *x, const Tensor &like) {
+void unpackInt8(cudaStream_t stream, const void *packed, void *x, const Tensor &like, unsigned blocks) {
   const int64_t count = like.shape.elements();
   const auto *values = static_cast<const int8_t *>(packed);
   const auto *largest = reinterpret_cast<const float *>(values + int8Blocks(count) * int8Block);
   forStored(like.type, [&](auto *stored) {
     using T = std::remove_pointer_t<decltype(stored)>;
     const auto kernel = unpackBytesKernel<T>;
-    kernel<<<blocksFor(count, group * blockThreads), blockThreads, 0, stream>>>(values, largest, static_cast<T *>(x),
-                                                                                count);
+    kernel<<<std::min(blocks, blocksFor(count, group * blockThreads)), blockThreads, 0, stream>>>(
+        values, largest, static_cast<T *>(x), count);
   });
-}
-
-void checkCopy(const char *node, Codec codec, const Tensor &device, const Tensor &slot) {
-  if (codec.kind != Codec::Fp16 && codec.kind != Codec::Zvc)
-    throw std::invalid_argument("copies for '" + std::string(node) +
-                                "' pack in a way that the cuda runtime does not have; fp16 and zvc are");
-  if (slot.space == Space::Spill && (codec.kind != Codec::Zvc || static_cast<int64_t>(device.bytes()) < poolSmallest))
-    throw std::invalid_argument("'" + std::string(node) + "' of " + std::to_string(device.bytes()) +
-                                " bytes is packed into a pool, which takes zvc alone, of " +
-                                std::to_string(poolSmallest) + " bytes at least");
-  checkPacked(node, codec, device, slot, true);
-}
-
-constexpr unsigned all = ~0u;
-
-PackedHome homeOf(const Stream &stream, const Tensor &packed, const char *node) {
-  if (packed.space != Space::Spill)
-    return {static_cast<char *>(stream.address(packed))};
-  if (!stream.session.packedPool())
-    throw std::invalid_argument("'" + std::string(node) + "' is packed into a pool, and this session has none");
-  return {nullptr, stream.session.packedPool(), packed};
 }
 
 } // namespace
@@ -242,81 +240,33 @@ PackedHome homeOf(const Stream &stream, const Tensor &packed, const char *node) 
                      notedNode(note));
 }
 
-Packing::Packing(Node node, Codec codec, const Tensor &x) : Kernel(node), codec(codec), x(x) {
-  const CodecFacts *facts = factsOf(codec);
-  if (!facts || !facts->onDevice || !(x.type == DataType::F32 || (isHalf(x.type) && codec.kind != Codec::Fp16)))
-    throw std::invalid_argument("'" + std::string(node) + "' cannot be packed on the device");
-  watchNotes(refused, raiseRefused);
+void watchRefusedValues() { watchNotes(refused, raiseRefused); }
+
+void packForm(cudaStream_t stream, Codec codec, const void *x, const Tensor &like, void *packed, const char *node,
+              unsigned blocks) {
+  const int64_t elements = like.shape.elements();
+  void *form = static_cast<char *>(packed) + (codec.mask ? signBytes(elements) : 0);
+  if (codec.mask)
+    packSigns(stream, x, like.type, packed, elements, blocks);
+  if (codec.kind == Codec::Zfp)
+    packZfp(stream, x, form, like, codec.rate, node, blocks);
+  else if (codec.kind == Codec::Int8)
+    packInt8(stream, x, form, like, node, blocks);
+  else
+    packHalf(stream, static_cast<const float *>(x), form, elements, node, blocks);
 }
 
-// Records count a half as the float that its kernels make of it, so that rates are those of floats.
-static size_t bytesAsFloats(const Tensor &x) { return 4 * static_cast<size_t>(x.shape.elements()); }
-
-void Packing::encode(Stream &stream, const Tensor &from, const Tensor &packed) const {
-  checkPacked(node, codec, from, packed, true);
-  const void *raw = stream.address(from);
-  void *to = stream.address(packed);
-  const int64_t elements = x.shape.elements();
-  void *form = static_cast<char *>(to) + (codec.mask ? signBytes(elements) : 0);
-  auto work = [&] {
-    if (codec.mask)
-      packSigns(native(stream), raw, x.type, to, elements);
-    if (codec.kind == Codec::Zfp)
-      packZfp(native(stream), raw, form, x, codec.rate, node);
-    else if (codec.kind == Codec::Int8)
-      packInt8(native(stream), raw, form, x, node);
-    else
-      packHalf(native(stream), static_cast<const float *>(raw), form, elements, node, all);
-  };
-  stream.launch(node.as(OpRole::Encode, codec), encodeName(codec), work, bytesAsFloats(x));
-}
-
-void Packing::decode(Stream &stream, const Tensor &packed, const Tensor &to) const {
-  checkPacked(node, codec, to, packed, true);
-  const void *from = stream.address(packed);
-  void *raw = stream.address(to);
-  const int64_t elements = x.shape.elements();
-  const void *form = static_cast<const char *>(from) + (codec.mask ? signBytes(elements) : 0);
-  auto work = [&] {
-    if (codec.kind == Codec::Zfp)
-      unpackZfp(native(stream), form, raw, x, codec.rate);
-    else if (codec.kind == Codec::Int8)
-      unpackInt8(native(stream), form, raw, x);
-    else
-      unpackHalf(native(stream), form, static_cast<float *>(raw), elements, all);
-    if (codec.mask)
-      restoreSigns(native(stream), from, raw, x.type, elements);
-  };
-  stream.launch(node.as(OpRole::Decode, codec), decodeName(codec), work, bytesAsFloats(x));
-}
-
-void copyToHost(Stream &stream, const Tensor &from, const Tensor &to, Node node, Codec codec) {
-  checkCopy(node, codec, from, to);
-  watchNotes(refused, raiseRefused);
-  const void *x = stream.address(from);
-  const PackedHome home = homeOf(stream, to, node);
-  const bool zvc = codec.kind == Codec::Zvc;
-  auto work = [&] {
-    if (zvc)
-      packZeroValues(native(stream), x, home, from, node);
-    else
-      packHalf(native(stream), static_cast<const float *>(x), home.slot, from.shape.elements(), node, copyBlocks);
-  };
-  stream.launch(node.as(OpRole::Offload, codec), zvc ? "copy to host zvc" : "copy to host fp16", work, from.bytes());
-}
-
-void copyToDevice(Stream &stream, const Tensor &from, const Tensor &to, Node node, Codec codec) {
-  checkCopy(node, codec, to, from);
-  const PackedHome home = homeOf(stream, from, node);
-  void *x = stream.address(to);
-  const bool zvc = codec.kind == Codec::Zvc;
-  auto work = [&] {
-    if (zvc)
-      unpackZeroValues(native(stream), home, x, to);
-    else
-      unpackHalf(native(stream), home.slot, static_cast<float *>(x), to.shape.elements(), copyBlocks);
-  };
-  stream.launch(node.as(OpRole::Prefetch, codec), zvc ? "copy to device zvc" : "copy to device fp16", work, to.bytes());
+void unpackForm(cudaStream_t stream, Codec codec, const void *packed, void *x, const Tensor &like, unsigned blocks) {
+  const int64_t elements = like.shape.elements();
+  const void *form = static_cast<const char *>(packed) + (codec.mask ? signBytes(elements) : 0);
+  if (codec.kind == Codec::Zfp)
+    unpackZfp(stream, form, x, like, codec.rate, blocks);
+  else if (codec.kind == Codec::Int8)
+    unpackInt8(stream, form, x, like, blocks);
+  else
+    unpackHalf(stream, form, static_cast<float *>(x), elements, blocks);
+  if (codec.mask)
+    restoreSigns(stream, packed, x, like.type, elements, blocks);
 }
 
 } // namespace sluice

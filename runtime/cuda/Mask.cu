@@ -9,48 +9,59 @@ namespace sluice {
 
 namespace {
 
-/// A thread makes four bits of a word, eight neighbours bring them together. All threads of a warp go round equally
-/// often.
-template <typename T>
-__global__ void maskKernel(const T *x, uint32_t *words, int64_t count, int64_t wordCount, bool positive) {
-  const int64_t whole = (wordCount * 8 + 31) / 32 * 32;
-  SLUICE_GRID_LOOP(g, whole) {
-    float in[4] = {-1, -1, -1, -1};
-    if (4 * g + 4 <= count)
-      loadVector(in, x + 4 * g);
-    else
-      for (int i = 0; 4 * g + i < count; ++i)
-        in[i] = widened(x[4 * g + i]);
-    const int lane = static_cast<int>(g % 8);
-    uint32_t bits = 0;
-    for (int i = 0; i < 4; ++i)
-      bits |= static_cast<uint32_t>(positive ? in[i] > 0 : !(in[i] <= 0)) << (4 * lane + i);
-    for (int distance = 4; distance > 0; distance /= 2)
-      bits |= __shfl_xor_sync(0xffffffffu, bits, distance);
-    if (lane == 0 && g / 8 < wordCount)
-      words[g / 8] = bits;
-  }
-}
+/// A warp takes lanes * lanes neighbours at a time, of which lane i keeps the word of the i-th `lanes`: so what crosses
+/// the link, where a mask goes to host memory or comes from there, are whole lines.
+constexpr int lanes = 32, blocksOfWarp = lanes * lanes / static_cast<int>(signBlock);
+constexpr uint32_t everyLane = 0xffffffffu;
 
-/// Sixteen neighbouring threads say whether a block has a value below 0. All threads of a warp go round equally often.
-template <typename T> __global__ void belowKernel(const T *x, uint8_t *below, int64_t count) {
-  const int64_t groups = signBlocks(count) * 16, whole = (groups + 31) / 32 * 32;
-  SLUICE_GRID_LOOP(g, whole) {
-    uint32_t found = 0;
-    for (int64_t i = 4 * g; i < 4 * g + 4 && i < count; ++i)
-      found |= static_cast<uint32_t>(widened(x[i]) < 0);
-    for (int distance = 8; distance > 0; distance /= 2)
-      found |= __shfl_xor_sync(0xffffffffu, found, distance);
-    if (g % 16 == 0 && g < groups)
-      below[g / 16] = static_cast<uint8_t>(found);
+/// for (chunk : all chunks of so many words of this thread's warp), whose lanes stay together.
+#define SLUICE_WARP_LOOP(chunk, words)                                                                                 \
+  for (int64_t chunk = (blockIdx.x * static_cast<int64_t>(blockDim.x) + threadIdx.x) / lanes;                          \
+       chunk < ((words) + lanes - 1) / lanes; chunk += static_cast<int64_t>(gridDim.x) * blockDim.x / lanes)
+
+/// `below`: whether a block of signBlock values has one below 0; null: nobody asks.
+template <typename T>
+__global__ void maskKernel(const T *x, uint32_t *words, uint8_t *below, int64_t count, int64_t wordCount,
+                           bool positive) {
+  const int lane = static_cast<int>(threadIdx.x) % lanes;
+  SLUICE_WARP_LOOP(chunk, wordCount) {
+    uint32_t word = 0, negative = 0;
+#pragma unroll 4
+    for (int i = 0; i < lanes; ++i) {
+      const int64_t at = (chunk * lanes + i) * lanes + lane;
+      const float value = at < count ? widened(x[at]) : 0.0f;
+      const uint32_t above = __ballot_sync(everyLane, positive ? value > 0 : isAbove(value)),
+                     under = below ? __ballot_sync(everyLane, value < 0) : 0;
+      word = i == lane ? above : word;
+      negative |= i / 2 == lane ? under : 0;
+    }
+    if (chunk * lanes + lane < wordCount)
+      words[chunk * lanes + lane] = word;
+    if (below && lane < blocksOfWarp && chunk * blocksOfWarp + lane < signBlocks(count))
+      below[chunk * blocksOfWarp + lane] = negative != 0;
   }
 }
 
 template <typename T>
-__global__ void restoreSignsKernel(const uint32_t *bits, const uint8_t *below, T *x, int64_t count, float smallest) {
-  SLUICE_GRID_LOOP(i, count)
-  store(x + i, withSign(widened(x[i]), bits[i / 32] >> (i % 32) & 1, below[i / signBlock], smallest));
+__global__ void restoreSignsKernel(const uint32_t *words, const uint8_t *below, T *x, int64_t count, float smallest) {
+  const int lane = static_cast<int>(threadIdx.x) % lanes;
+  const int64_t wordCount = 2 * signBlocks(count);
+  SLUICE_WARP_LOOP(chunk, wordCount) {
+    const bool hasWord = chunk * lanes + lane < wordCount,
+               hasBlock = lane < blocksOfWarp && chunk * blocksOfWarp + lane < signBlocks(count);
+    const uint32_t word = hasWord ? words[chunk * lanes + lane] : 0,
+                   negative = hasBlock ? below[chunk * blocksOfWarp + lane] : 0;
+#pragma unroll 4
+    for (int i = 0; i < lanes; ++i) {
+      const int64_t at = (chunk * lanes + i) * lanes + lane;
+      const uint32_t above = __shfl_sync(everyLane, word, i), under = __shfl_sync(everyLane, negative, i / 2);
+      if (at < count)
+        store(x + at, withSign(widened(x[at]), above >> lane & 1, under, smallest));
+    }
+  }
 }
+
+unsigned blocksForWords(int64_t words, unsigned most) { return std::min(most, blocksFor(words, blockThreads)); }
 
 } // namespace
 
@@ -65,32 +76,31 @@ void Mask::encode(Stream &stream, const Tensor &x, const Tensor &bits) const {
       using T = std::remove_pointer_t<decltype(stored)>;
       const T *from = static_cast<const T *>(values);
       const auto kernel = maskKernel<T>;
-      kernel<<<blocksFor(words * 8, blockThreads), blockThreads, 0, native(stream)>>>(from, to, elements, words,
-                                                                                      positive);
+      kernel<<<blocksForWords(words, allBlocks), blockThreads, 0, native(stream)>>>(from, to, nullptr, elements, words,
+                                                                                    positive);
     });
   });
 }
 
-void packSigns(cudaStream_t stream, const void *x, DataType type, void *bits, int64_t count) {
-  const int64_t blocks = signBlocks(count), words = 2 * blocks;
+void packSigns(cudaStream_t stream, const void *x, DataType type, void *bits, int64_t count, unsigned blocks) {
+  const int64_t words = 2 * signBlocks(count);
+  auto *below = static_cast<uint8_t *>(bits) + 4 * words;
   forStored(type, [&](auto *stored) {
     using T = std::remove_pointer_t<decltype(stored)>;
     const T *from = static_cast<const T *>(x);
-    const auto mask = maskKernel<T>;
-    mask<<<blocksFor(words * 8, blockThreads), blockThreads, 0, stream>>>(from, static_cast<uint32_t *>(bits), count,
-                                                                          words, false);
-    const auto below = belowKernel<T>;
-    below<<<blocksFor(blocks * 16, blockThreads), blockThreads, 0, stream>>>(
-        from, static_cast<uint8_t *>(bits) + 8 * blocks, count);
+    const auto kernel = maskKernel<T>;
+    kernel<<<blocksForWords(words, blocks), blockThreads, 0, stream>>>(from, static_cast<uint32_t *>(bits), below,
+                                                                       count, words, false);
   });
 }
-void restoreSigns(cudaStream_t stream, const void *bits, void *x, DataType type, int64_t count) {
+void restoreSigns(cudaStream_t stream, const void *bits, void *x, DataType type, int64_t count, unsigned blocks) {
+  const int64_t words = 2 * signBlocks(count);
   forStored(type, [&](auto *stored) {
     using T = std::remove_pointer_t<decltype(stored)>;
     const auto kernel = restoreSignsKernel<T>;
-    kernel<<<blocksFor(count, blockThreads), blockThreads, 0, stream>>>(
-        static_cast<const uint32_t *>(bits), static_cast<const uint8_t *>(bits) + 8 * signBlocks(count),
-        static_cast<T *>(x), count, smallestNormal(type));
+    kernel<<<blocksForWords(words, blocks), blockThreads, 0, stream>>>(
+        static_cast<const uint32_t *>(bits), static_cast<const uint8_t *>(bits) + 4 * words, static_cast<T *>(x), count,
+        smallestNormal(type));
   });
 }
 

@@ -40,11 +40,18 @@ void watchNotes(const void *symbol, void (*raise)(const unsigned long long *word
   kinds().push_back({symbol, raise});
 }
 
+static void clear(Kind &kind) { checkCuda(cudaMemset(kind.place(), 0, bytes), "cannot clear what kernels noted"); }
+
 static void raiseNote(Kind &kind, const unsigned long long *words) {
   if (words[0] == 0)
     return;
-  checkCuda(cudaMemset(kind.place(), 0, bytes), "cannot clear what kernels noted");
+  clear(kind);
   kind.raise(words);
+}
+
+void clearNotes() {
+  for (Kind &kind : kinds())
+    clear(kind);
 }
 
 void checkNotes() {

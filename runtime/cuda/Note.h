@@ -18,6 +18,9 @@ constexpr size_t mostNotes = 5;
 /// that they stand for. Again with the same symbol: nothing.
 void watchNotes(const void *symbol, void (*raise)(const unsigned long long *words));
 
+/// Forgets what kernels have noted. No stream may be running.
+void clearNotes();
+
 /// Throws when a kernel has noted something since the last call. No stream may be running.
 void checkNotes();
 

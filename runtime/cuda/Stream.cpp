@@ -300,6 +300,8 @@ void Session::synchronize() {
   }
 }
 
+void Session::forgetFailure() { clearNotes(); }
+
 void Session::captureGradient(const char *parameter, const Tensor &gradient) {
   if (!onGradient || !state.lastBatch())
     return;

@@ -56,16 +56,6 @@ struct Shared {
 
 __device__ inline int firstOfThread(int vector) { return vector * static_cast<int>(threadIdx.x); }
 
-template <typename Word> __device__ inline void moveElements(const Word *from, Word *to, int64_t count) {
-  using C = Cut<Word>;
-  for (int64_t at = firstOfThread(C::vector); at < count; at += C::stride)
-    if (at + C::vector <= count)
-      *reinterpret_cast<uint4 *>(to + at) = *reinterpret_cast<const uint4 *>(from + at);
-    else
-      for (int64_t i = at; i < count; ++i)
-        to[i] = from[i];
-}
-
 template <typename Word> __device__ inline void clearElements(Word *to, int64_t count) {
   using C = Cut<Word>;
   for (int64_t at = firstOfThread(C::vector); at < count; at += C::stride)

@@ -183,22 +183,37 @@ Packing::Packing(Node node, Codec codec, const Tensor &x) : Kernel(node), codec(
     throw std::invalid_argument("'" + std::string(node) + "' cannot be packed on the device");
 }
 
+static void packForm(Codec codec, const float *x, const Tensor &like, void *packed, const char *node) {
+  const int64_t elements = like.shape.elements();
+  void *form = static_cast<char *>(packed) + (codec.mask ? signBytes(elements) : 0);
+  if (codec.mask)
+    packSigns(x, elements, static_cast<uint64_t *>(packed));
+  if (codec.kind == Codec::Zfp)
+    packZfp(x, zfpGrid(like), codec.rate, form, node);
+  else if (codec.kind == Codec::Int8)
+    packInt8(x, elements, form, node);
+  else
+    packHalf(x, elements, form, node);
+}
+
+static void unpackForm(Codec codec, const void *packed, float *x, const Tensor &like) {
+  const int64_t elements = like.shape.elements();
+  const void *form = static_cast<const char *>(packed) + (codec.mask ? signBytes(elements) : 0);
+  if (codec.kind == Codec::Zfp)
+    unpackZfp(form, zfpGrid(like), codec.rate, x);
+  else if (codec.kind == Codec::Int8)
+    unpackInt8(form, elements, x);
+  else
+    unpackHalf(form, elements, x);
+  if (codec.mask)
+    restoreSigns(static_cast<const uint64_t *>(packed), elements, x);
+}
+
 void Packing::encode(Stream &stream, const Tensor &from, const Tensor &packed) const {
   checkPacked(node, codec, from, packed);
   const auto *raw = stream.data<const float>(from);
   void *to = stream.address(packed);
-  auto work = [this, raw, to] {
-    const int64_t elements = x.shape.elements();
-    void *form = static_cast<char *>(to) + (codec.mask ? signBytes(elements) : 0);
-    if (codec.mask)
-      packSigns(raw, elements, static_cast<uint64_t *>(to));
-    if (codec.kind == Codec::Zfp)
-      packZfp(raw, zfpGrid(x), codec.rate, form, node);
-    else if (codec.kind == Codec::Int8)
-      packInt8(raw, elements, form, node);
-    else
-      packHalf(raw, elements, form, node);
-  };
+  auto work = [this, raw, to] { packForm(codec, raw, x, to, node); };
   stream.launch(node.as(OpRole::Encode, codec), encodeName(codec), work, x.bytes());
 }
 
@@ -206,18 +221,7 @@ void Packing::decode(Stream &stream, const Tensor &packed, const Tensor &to) con
   checkPacked(node, codec, to, packed);
   const void *from = stream.address(packed);
   auto *raw = stream.data<float>(to);
-  auto work = [this, from, raw] {
-    const int64_t elements = x.shape.elements();
-    const void *form = static_cast<const char *>(from) + (codec.mask ? signBytes(elements) : 0);
-    if (codec.kind == Codec::Zfp)
-      unpackZfp(form, zfpGrid(x), codec.rate, raw);
-    else if (codec.kind == Codec::Int8)
-      unpackInt8(form, elements, raw);
-    else
-      unpackHalf(form, elements, raw);
-    if (codec.mask)
-      restoreSigns(static_cast<const uint64_t *>(from), elements, raw);
-  };
+  auto work = [this, from, raw] { unpackForm(codec, from, raw, x); };
   stream.launch(node.as(OpRole::Decode, codec), decodeName(codec), work, x.bytes());
 }
 
@@ -228,16 +232,15 @@ void copyToHost(Stream &stream, const Tensor &from, const Tensor &to, Node node,
   PackedPool *pool = poolOf(session, to, node);
   void *slot = pool ? nullptr : stream.address(to);
   const int64_t elements = from.shape.elements();
-  const bool zvc = codec.kind == Codec::Zvc;
   auto work = [=, &session] {
     if (pool)
       session.notePacked(from.bytes(), pool->store(to, x, elements));
-    else if (zvc)
+    else if (codec.kind == Codec::Zvc)
       session.notePacked(from.bytes(), static_cast<size_t>(packZeroValues(x, elements, slot)));
     else
-      packHalf(x, elements, slot, node);
+      packForm(codec, x, from, slot, node);
   };
-  stream.launch(node.as(OpRole::Offload, codec), zvc ? "copy to host zvc" : "copy to host fp16", work, from.bytes());
+  stream.launch(node.as(OpRole::Offload, codec), copyOutName(codec), work, from.bytes());
 }
 
 void copyToDevice(Stream &stream, const Tensor &from, const Tensor &to, Node node, Codec codec) {
@@ -246,16 +249,15 @@ void copyToDevice(Stream &stream, const Tensor &from, const Tensor &to, Node nod
   const void *slot = pool ? nullptr : stream.address(from);
   auto *x = stream.data<float>(to);
   const int64_t elements = to.shape.elements();
-  const bool zvc = codec.kind == Codec::Zvc;
   auto work = [=] {
     if (pool)
       pool->load(from, x, elements, node);
-    else if (zvc)
+    else if (codec.kind == Codec::Zvc)
       unpackZeroValues(slot, from.bytes(), elements, x, node);
     else
-      unpackHalf(slot, elements, x);
+      unpackForm(codec, slot, x, to);
   };
-  stream.launch(node.as(OpRole::Prefetch, codec), zvc ? "copy to device zvc" : "copy to device fp16", work, to.bytes());
+  stream.launch(node.as(OpRole::Prefetch, codec), copyBackName(codec), work, to.bytes());
 }
 
 } // namespace sluice

@@ -50,6 +50,8 @@ void Session::synchronize() {
   }
 }
 
+void Session::forgetFailure() { impl->forgetFailure(); }
+
 void Session::read(const Tensor &tensor, void *to) {
   synchronize();
   memcpy(to, compute.address(tensor), tensor.bytes());

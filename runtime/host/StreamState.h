@@ -56,6 +56,13 @@ struct Session::Impl {
     failed = true;
   }
 
+  /// No stream is running.
+  void forgetFailure() {
+    std::lock_guard<std::mutex> lock(errorMutex);
+    error = nullptr;
+    failed = false;
+  }
+
   void rethrow() {
     std::lock_guard<std::mutex> lock(errorMutex);
     if (error)

@@ -70,21 +70,19 @@ inline ValueNotStorable valueRefused(Codec::Kind kind, float value, const char *
   return ValueNotStorable("int8 cannot hold '" + std::string(node) + "': a value is infinite or NaN");
 }
 
-/// Of records of packing in device memory; they outlive the program.
-inline const char *encodeName(Codec codec) {
-  if (codec.kind == Codec::Zfp)
-    return codec.mask ? "encode mask+zfp" : "encode zfp";
-  if (codec.kind == Codec::Int8)
-    return codec.mask ? "encode mask+int8" : "encode int8";
-  return codec.mask ? "encode mask+fp16" : "encode fp16";
-}
-inline const char *decodeName(Codec codec) {
-  if (codec.kind == Codec::Zfp)
-    return codec.mask ? "decode mask+zfp" : "decode zfp";
-  if (codec.kind == Codec::Int8)
-    return codec.mask ? "decode mask+int8" : "decode int8";
-  return codec.mask ? "decode mask+fp16" : "decode fp16";
-}
+/// Names of records of packing, by whether a mask is beside it and by the kind of codec; they outlive the program.
+#define SLUICE_PACKING_NAMES(verb)                                                                                     \
+  {{verb, verb " fp16", verb " zvc", verb " zfp", verb " int8"},                                                       \
+   {verb, verb " mask+fp16", verb, verb " mask+zfp", verb " mask+int8"}}
+using PackingNames = const char *[2][5];
+constexpr PackingNames encodeNames = SLUICE_PACKING_NAMES("encode"), decodeNames = SLUICE_PACKING_NAMES("decode"),
+                       copyOutNames = SLUICE_PACKING_NAMES("copy to host"),
+                       copyBackNames = SLUICE_PACKING_NAMES("copy to device");
+#undef SLUICE_PACKING_NAMES
+inline const char *encodeName(Codec codec) { return encodeNames[codec.mask][codec.kind]; }
+inline const char *decodeName(Codec codec) { return decodeNames[codec.mask][codec.kind]; }
+inline const char *copyOutName(Codec codec) { return copyOutNames[codec.mask][codec.kind]; }
+inline const char *copyBackName(Codec codec) { return copyBackNames[codec.mask][codec.kind]; }
 
 /// Throws std::invalid_argument naming `node` when `packed` is not what `codec` makes of `x`, floats or, with `halves`,
 /// those, which fp16 does not take.

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <optional>
 
@@ -21,7 +22,7 @@ namespace {
 struct Trial {
   const KeptActivation *activation;
   std::string codec;
-  double squares = 0; ///< of the errors of all batches
+  double squares = 0; ///< of the errors of all batches; infinite once the codec refused a value
 };
 
 class Measurement {
@@ -75,14 +76,24 @@ public:
     step();
   }
 
-  /// The squared error of the trial on that batch.
+  /// The squared error of the trial on that batch; infinite where the codec refuses a value, which `refusal` then
+  /// names.
   double squaredError(const Trial &trial) {
     current = &trial;
     difference = size = 0;
-    step();
+    try {
+      step();
+    } catch (const ValueNotStorable &error) {
+      refusal = error.what();
+      difference = std::numeric_limits<double>::infinity();
+      size = 1;
+      session.forgetFailure();
+    }
     current = nullptr;
     return size > 0 ? difference / size : 0;
   }
+
+  std::string refusal; ///< of the last value that was refused
 
 private:
   void step() {
@@ -145,21 +156,23 @@ std::vector<TensorError> measureErrors(Session &session, const Program &program,
               program.keptCount, static_cast<long long>(batches), batches == 1 ? "batch" : "batches");
   std::fflush(stdout);
   Batches data(session, program, dataset);
-  try {
-    Measurement measurement(session, program, entry, scratch);
-    Position position = dataset.normalize({});
-    for (int64_t batch = 0; batch < batches; ++batch) {
-      data.prefetchAlone(position);
-      data.advance();
-      position = dataset.normalize({position.epoch, position.sample + program.batch});
-      measurement.remember();
-      for (Trial &trial : trials)
+  Measurement measurement(session, program, entry, scratch);
+  Position position = dataset.normalize({});
+  for (int64_t batch = 0; batch < batches; ++batch) {
+    data.prefetchAlone(position);
+    data.advance();
+    position = dataset.normalize({position.epoch, position.sample + program.batch});
+    measurement.remember();
+    for (Trial &trial : trials)
+      if (std::isfinite(trial.squares))
         trial.squares += measurement.squaredError(trial);
-    }
-  } catch (const ValueNotStorable &error) {
-    std::printf("errors:        not measured: %s\n", printable(error.what()).c_str());
-    return {};
   }
+  const auto refused =
+      std::count_if(trials.begin(), trials.end(), [](const Trial &trial) { return !std::isfinite(trial.squares); });
+  if (refused > 0)
+    std::printf("errors:        %lld forms cannot be used%s%s\n", static_cast<long long>(refused),
+                measurement.refusal.empty() ? ", with them gradients are not finite" : ": ",
+                printable(measurement.refusal).c_str());
   std::vector<TensorError> errors;
   for (const Trial &trial : trials)
     errors.push_back({trial.activation->name, trial.codec, std::sqrt(trial.squares / static_cast<double>(batches))});

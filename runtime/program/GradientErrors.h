@@ -17,7 +17,7 @@ namespace sluice {
 
 struct TensorError {
   std::string tensor, codec;
-  double error;
+  double error; ///< infinite: the codec refuses a value of the tensor, or leaves nothing of the gradients
 };
 
 /// Bytes that measuring takes at the end of the device arena: the largest packed form of any of the activations.

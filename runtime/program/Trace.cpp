@@ -93,19 +93,28 @@ double stretch(const std::vector<NamedCalls> &ops, size_t steps) {
   return medians > 0 ? median(totals) / medians : 1;
 }
 
-/// Copies that pack or unpack, and what they moved in how long.
+/// What packed or unpacked, and what it moved in how long.
 struct CodecUse {
   double bytes = 0, seconds = 0;
+  bool copies = true;
 };
 
+/// Where a codec packed in device memory and in copies, the rate is that in device memory: copies may wait for the
+/// link.
 std::map<std::string, CodecUse> codecsIn(const std::vector<OpRecord> &records) {
   std::map<std::string, CodecUse> codecs;
   for (const OpRecord &record : records) {
     const CodecFacts *facts = factsOf(record.node.codec);
     if (record.bytes > 0 && facts) {
       const std::string codec = std::string(record.node.codec.mask ? maskPrefix : "") + facts->name;
-      codecs[codec].bytes += static_cast<double>(record.bytes);
-      codecs[codec].seconds += record.end - record.start;
+      const bool copies = record.node.role == OpRole::Offload || record.node.role == OpRole::Prefetch;
+      CodecUse &use = codecs[codec];
+      if (use.copies && !copies)
+        use = {0, 0, false};
+      if (use.copies == copies) {
+        use.bytes += static_cast<double>(record.bytes);
+        use.seconds += record.end - record.start;
+      }
     }
   }
   return codecs;
@@ -148,11 +157,15 @@ static std::string enginesText(const std::vector<EngineTime> &engines) {
   return out.empty() ? out : out + "\n]";
 }
 
+/// Profiles have none above it; no plan is for such gradients.
+constexpr double largestError = 1e6;
+
 static std::string errorsText(const std::vector<TensorError> &errors) {
   std::string out;
   for (const TensorError &e : errors)
     out += text(out.empty() ? ",\"errors\":[\n" : ",\n", "{\"tensor\":", jsonString(e.tensor.c_str()),
-                ",\"codec\":", jsonString(e.codec.c_str()), ",\"error\":", number("%.6g", e.error), "}");
+                ",\"codec\":", jsonString(e.codec.c_str()),
+                e.error <= largestError ? ",\"error\":" + number("%.6g", e.error) : ",\"refused\":true", "}");
   return out.empty() ? out : out + "\n]";
 }
 

@@ -155,7 +155,34 @@ sched.program @copy_c2 {
   %a = sched.buffer "a" device bytes(64)
   %b = sched.buffer "b" host bytes(64)
   // expected-error @below {{copies 'a' of 64 bytes to 'b' of 64, packed they are 32}}
-  sched.copy d2h %a -> %b codec("fp16") versions 1 -> 1
+  sched.copy d2h %a -> %b codec("fp16" : tensor<4x4xf32>) versions 1 -> 1
+}
+
+// -----
+
+sched.program @copy_c2_rate {
+  %a = sched.buffer "a" device bytes(256)
+  %b = sched.buffer "b" host bytes(64)
+  // expected-error @below {{copies 'a' of 256 bytes to 'b' of 64, packed they are 96}}
+  sched.copy d2h %a -> %b codec("mask+zfp:4" : tensor<8x8xf32>) versions 1 -> 1
+}
+
+// -----
+
+sched.program @copy_c4 {
+  %a = sched.buffer "a" device bytes(256)
+  %b = sched.buffer "b" host bytes(32)
+  // expected-error @below {{of 'a' of 256 bytes cannot pack 'tensor<4x8xf32>' with codec 'zfp:4'}}
+  sched.copy d2h %a -> %b codec("zfp:4" : tensor<4x8xf32>) versions 1 -> 1
+}
+
+// -----
+
+sched.program @copy_c4_halves {
+  %a = sched.buffer "a" device bytes(128)
+  %b = sched.buffer "b" host bytes(128)
+  // expected-error @below {{of 'a' of 128 bytes cannot pack 'tensor<8x8xbf16>' with codec 'fp16'}}
+  sched.copy d2h %a -> %b codec("fp16" : tensor<8x8xbf16>) versions 1 -> 1
 }
 
 // -----

@@ -36,7 +36,7 @@ sched.program @copy_c3_slot {
   %a = sched.buffer "a" device bytes(256)
   %slot = sched.buffer "slot" host bytes(320)
   // expected-error @below {{of 'a' has a codec with a pool, but 'slot' lies in the host arena}}
-  sched.copy d2h %a -> %slot codec("zvc:pool=4096") versions 1 -> 1
+  sched.copy d2h %a -> %slot codec("zvc:pool=4096" : tensor<8x8xf32>) versions 1 -> 1
 }
 
 // -----
@@ -45,7 +45,7 @@ sched.program @copy_c3_pool {
   %a = sched.buffer "a" device bytes(256)
   %slot = sched.buffer "slot" spill bytes(320)
   // expected-error @below {{of 'a' has no pool, but 'slot' lies in the spill arena}}
-  sched.copy d2h %a -> %slot codec("zvc") versions 1 -> 1
+  sched.copy d2h %a -> %slot codec("zvc" : tensor<8x8xf32>) versions 1 -> 1
 }
 
 // -----
@@ -53,8 +53,8 @@ sched.program @copy_c3_pool {
 sched.program @copy_c2_pool {
   %a = sched.buffer "a" device bytes(256)
   %slot = sched.buffer "slot" spill bytes(320)
-  // expected-error @below {{knows no codec 'zvc:pool=0'; there are fp16 and zvc}}
-  sched.copy d2h %a -> %slot codec("zvc:pool=0") versions 1 -> 1
+  // expected-error @below {{knows no codec 'zvc:pool=0'; there are fp16, zvc, zfp and int8}}
+  sched.copy d2h %a -> %slot codec("zvc:pool=0" : tensor<8x8xf32>) versions 1 -> 1
 }
 
 // -----

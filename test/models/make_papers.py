@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the papers' networks into papers/NAME.onnx, beside this script or below --out. Needs the Python package `onnx` only.
 
-    test/models/make_papers.py [--out DIR] [NAME ...]
+    test/models/make_papers.py [--out DIR] [--size PIXELS] [NAME ...]
 
 Weights come out of ConstantOfShape nodes, as in ONNX's light_* models, so that files hold the graph and no numbers: compile with --init=kaiming.
-The batch is left open: --batch=N.
+The batch is left open: --batch=N. `--size` is for vgg and resnet, whose tensors have the same names at any.
 
     alexnet        in one tower, without local response normalization, as in vDNN++'s code (227x227)
     vgg16          without dropout; vgg116, vgg191: with 20 and 35 convolutions more in every group (vDNN++, Table IV; 224x224)
@@ -93,8 +93,8 @@ def vgg(more, size=224):
     return g.model(1000)
 
 
-def resnet(blocks):
-    g, inputs = Graph(224), 64
+def resnet(blocks, size=224):
+    g, inputs = Graph(size), 64
     def conv_norm(x, *arguments):
         return g.norm(g.conv(x, *arguments, bias=False), arguments[1])
     x = g.pool(g.relu(conv_norm("images", 3, 64, 7, 2)), "MaxPool", 3, 2, 1)
@@ -141,18 +141,19 @@ def inception_v3():
     return g.model(1000)
 
 
-MODELS = {"alexnet": alexnet, "vgg16": lambda: vgg(0), "vgg116": lambda: vgg(20), "vgg191": lambda: vgg(35), "inception_v3": inception_v3,
-          "resnet50": lambda: resnet((3, 4, 6, 3)), "resnet256": lambda: resnet((3, 8, 70, 3))}
+MODELS = {"alexnet": alexnet, "vgg16": lambda **size: vgg(0, **size), "vgg116": lambda **size: vgg(20, **size), "vgg191": lambda **size: vgg(35, **size),
+          "inception_v3": inception_v3, "resnet50": lambda **size: resnet((3, 4, 6, 3), **size), "resnet256": lambda **size: resnet((3, 8, 70, 3), **size)}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", default=pathlib.Path(__file__).parent / "papers", type=pathlib.Path)
+    parser.add_argument("--size", type=int)
     parser.add_argument("names", nargs="*", default=list(MODELS))
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     for name in options.names:
-        model = MODELS[name]()
+        model = MODELS[name](**({"size": options.size} if options.size else {}))
         checker.check_model(model)
         (options.out / f"{name}.onnx").write_bytes(model.SerializeToString(deterministic=True))
         print(f"{options.out / name}.onnx: {len(model.graph.node)} nodes")

@@ -58,7 +58,7 @@ func.func @step(%x: tensor<8x8xf32> {train.name = "x"}, %target: tensor<8x8xf32>
 
 // -----
 
-// Then %a packed on the device by zfp (8 bits a value: 64 bytes), and %b packed to half on its way to the host.
+// Then %a packed on the device by zfp (8 bits a value: 64 bytes), and %b packed on its way to the host, by zfp at six bits, with a mask.
 
 train.variable @w role(parameter) init(kaiming) : tensor<8x8xf32>
 train.variable @"w/momentum" role(optimizer) init(zero) : tensor<8x8xf32>
@@ -69,7 +69,7 @@ train.variable @"w/momentum" role(optimizer) init(zero) : tensor<8x8xf32>
 // CHECK-NEXT: %[[PACKED:.*]] = train.encode %[[A]] {codec = "zfp"} : (tensor<8x8xf32>) -> tensor<64xi8>
 // CHECK-NEXT: train.await %[[PACKED]] : (tensor<64xi8>) -> ()
 // CHECK-NEXT: train.matmul %[[B]]
-// CHECK-NEXT: %[[H:.*]] = train.offload %[[B]] {codec = "fp16"}
+// CHECK-NEXT: %[[H:.*]] = train.offload %[[B]] {codec = "mask+zfp:6"}
 // CHECK-NEXT: train.await %[[H]]
 // CHECK: train.loss_backward
 // CHECK-DAG: %[[A2:.*]] = train.decode %[[PACKED]] {codec = "zfp"} : (tensor<64xi8>) -> tensor<8x8xf32>
@@ -79,15 +79,15 @@ train.variable @"w/momentum" role(optimizer) init(zero) : tensor<8x8xf32>
 
 // SCHED-LABEL: sched.program @step
 // SCHED-DAG: sched.buffer "fc1_y_packed" device bytes(64)
-// SCHED-DAG: sched.buffer "fc2_y_host" host bytes(128)
+// SCHED-DAG: sched.buffer "fc2_y_host" host bytes(112)
 // SCHED: %[[READY:.*]] = sched.record compute "fc1_y_ready"
 // SCHED-NEXT: sched.wait codec %[[READY]]
 // SCHED-NEXT: sched.run codec "encode" ins(%fc1_y : tensor<8x8xf32>) outs(%fc1_y_packed : tensor<64xi8>)
 // SCHED-NEXT: %[[PACKED:.*]] = sched.record codec "fc1_y_packed_ready"
 // SCHED-NEXT: sched.wait compute %[[PACKED]]
-// SCHED: sched.copy d2h %fc2_y -> %fc2_y_host codec("fp16")
+// SCHED: sched.copy d2h %fc2_y -> %fc2_y_host codec("mask+zfp:6" : tensor<8x8xf32>)
 // What is needed first is issued first.
-// SCHED: sched.copy h2d %fc2_y_host -> %fc2_y_back codec("fp16")
+// SCHED: sched.copy h2d %fc2_y_host -> %fc2_y_back codec("mask+zfp:6" : tensor<8x8xf32>)
 // SCHED: sched.run codec "decode" ins(%fc1_y_packed : tensor<64xi8>) outs(%fc1_y_back : tensor<8x8xf32>)
 // SCHED-NEXT: %[[BACK:.*]] = sched.record codec "fc1_y_back_ready"
 // SCHED: sched.wait compute %[[BACK]]
@@ -95,7 +95,7 @@ train.variable @"w/momentum" role(optimizer) init(zero) : tensor<8x8xf32>
 func.func @step(%x: tensor<8x8xf32> {train.name = "x"}, %target: tensor<8x8xf32> {train.name = "target"}) -> tensor<f32> attributes {
     train.plan = #train.plan<strategy = "hand" decisions [
       <storage = "fc1_y", action = compress, codec = "zfp", offload_after = 1, free_before = 2, prefetch_after = 4, needed_by = 7>,
-      <storage = "fc2_y", action = offload, codec = "fp16", offload_after = 2, free_before = 3, prefetch_after = 4, needed_by = 5>]>} {
+      <storage = "fc2_y", action = offload, codec = "mask+zfp:6", offload_after = 2, free_before = 3, prefetch_after = 4, needed_by = 5>]>} {
   %w = train.read @w : tensor<8x8xf32>
   %a = train.matmul %x, %w {train.forward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc1/Gemm")
   %b = train.matmul %a, %w {train.forward = 1 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc2/Gemm")

@@ -8,6 +8,6 @@
 // CHECK: sched.program @step device({{[0-9]+}}) host([[HOST]]) base({{[0-9]+}}) pool([[POOL]]) spill(512)
 // CHECK-DAG: sched.buffer "fc1_y_host" spill bytes(320) at(0) live(2, 7)
 // CHECK-DAG: sched.buffer "x_staging" host bytes(256) input("x") at({{0|256}})
-// CHECK: sched.copy d2h %fc1_y -> %fc1_y_host codec("zvc:pool={{[0-9]+}}")
-// CHECK: sched.copy h2d %fc1_y_host -> %fc1_y_back codec("zvc:pool={{[0-9]+}}")
+// CHECK: sched.copy d2h %fc1_y -> %fc1_y_host codec("zvc:pool={{[0-9]+}}" : tensor<
+// CHECK: sched.copy h2d %fc1_y_host -> %fc1_y_back codec("zvc:pool={{[0-9]+}}" : tensor<
 // BUDGET: placed host arena needs 612 bytes, the budget is 611; 100 of them are the pool of zvc

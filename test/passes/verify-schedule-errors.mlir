@@ -497,13 +497,13 @@ sched.program @v1_spill device(768) host(4352) base(256) pool(4096) spill(256) {
   sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] calls [#f] loc("fa")
   %ready = sched.record compute "ready"
   sched.wait d2h %ready
-  sched.copy d2h %a -> %slot codec("zvc:pool=4096") versions 1 -> 1
+  sched.copy d2h %a -> %slot codec("zvc:pool=4096" : tensor<8x8xf32>) versions 1 -> 1
   %out = sched.record d2h "out"
   sched.wait compute %out
   %free = sched.record compute "free"
   sched.wait h2d %free
   sched.wait h2d %out
-  sched.copy h2d %slot -> %back codec("zvc:pool=4096") versions 1 -> 1
+  sched.copy h2d %slot -> %back codec("zvc:pool=4096" : tensor<8x8xf32>) versions 1 -> 1
   %in = sched.record h2d "in"
   sched.wait compute %in
   sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] calls [#f] loc("fd")
@@ -525,13 +525,13 @@ sched.program @v1_pool device(768) host(4352) base(256) pool(4096) spill(512) {
   sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] calls [#f] loc("fa")
   %ready = sched.record compute "ready"
   sched.wait d2h %ready
-  sched.copy d2h %a -> %slot codec("zvc:pool=4096") versions 1 -> 1
+  sched.copy d2h %a -> %slot codec("zvc:pool=4096" : tensor<8x8xf32>) versions 1 -> 1
   %out = sched.record d2h "out"
   sched.wait compute %out
   %free = sched.record compute "free"
   sched.wait h2d %free
   sched.wait h2d %out
-  sched.copy h2d %slot -> %back codec("zvc:pool=4096") versions 1 -> 1
+  sched.copy h2d %slot -> %back codec("zvc:pool=4096" : tensor<8x8xf32>) versions 1 -> 1
   %in = sched.record h2d "in"
   sched.wait compute %in
   sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] calls [#f] loc("fd")
@@ -552,13 +552,13 @@ sched.program @v1_pool_size device(768) host(8448) base(256) pool(8192) spill(51
   %ready = sched.record compute "ready"
   sched.wait d2h %ready
   // expected-error @below {{V1: has a pool of 4096 bytes, the program one of 8192}}
-  sched.copy d2h %a -> %slot codec("zvc:pool=4096") versions 1 -> 1
+  sched.copy d2h %a -> %slot codec("zvc:pool=4096" : tensor<8x8xf32>) versions 1 -> 1
   %out = sched.record d2h "out"
   sched.wait compute %out
   %free = sched.record compute "free"
   sched.wait h2d %free
   sched.wait h2d %out
-  sched.copy h2d %slot -> %back codec("zvc:pool=4096") versions 1 -> 1
+  sched.copy h2d %slot -> %back codec("zvc:pool=4096" : tensor<8x8xf32>) versions 1 -> 1
   %in = sched.record h2d "in"
   sched.wait compute %in
   sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] calls [#f] loc("fd")
@@ -579,13 +579,13 @@ sched.program @v3_spill device(768) host(4352) base(256) pool(4096) spill(512) {
   sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] calls [#f] loc("fa")
   %ready = sched.record compute "ready"
   sched.wait d2h %ready
-  sched.copy d2h %a -> %slot codec("zvc:pool=4096") versions 1 -> 1
+  sched.copy d2h %a -> %slot codec("zvc:pool=4096" : tensor<8x8xf32>) versions 1 -> 1
   %out = sched.record d2h "out"
   sched.wait compute %out
   %free = sched.record compute "free"
   sched.wait h2d %free
   sched.wait h2d %out
-  sched.copy h2d %slot -> %back codec("zvc:pool=4096") versions 1 -> 1
+  sched.copy h2d %slot -> %back codec("zvc:pool=4096" : tensor<8x8xf32>) versions 1 -> 1
   %in = sched.record h2d "in"
   sched.wait compute %in
   sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] calls [#f] loc("fd")
@@ -718,6 +718,60 @@ sched.program @v6_mask device(1280) host(0) base(256) {
   sched.run compute "f" ins(%packed : tensor<8x16xi1>) outs(%loss : tensor<f32>) versions [1] -> [1] calls [#f]
   // expected-error @below {{V6: 'packed' has 320 bytes, but 'tensor<16x8xi1>' needs 16}}
   sched.run compute "f" ins(%packed : tensor<16x8xi1>) outs(%loss : tensor<f32>) versions [1] -> [2] calls [#f]
+}
+
+// -----
+
+#f = #sched.call<"", [], "run">
+
+// What was packed one way is unpacked another way, as large.
+
+sched.program @v6_unpacked device(768) host(256) base(256) {
+  %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
+  %a = sched.buffer "a" device bytes(256) at(256) live(1, 2)
+  %slot = sched.buffer "slot" host bytes(128) at(0) live(2, 3)
+  %back = sched.buffer "back" device bytes(256) at(512) live(3, 4)
+  sched.run compute "f" ins() outs(%a : tensor<8x8xf32>) versions [] -> [1] calls [#f] loc("fa")
+  %ready = sched.record compute "ready"
+  sched.wait d2h %ready
+  sched.copy d2h %a -> %slot codec("zfp:16" : tensor<8x8xf32>) versions 1 -> 1
+  %out = sched.record d2h "out"
+  sched.wait compute %out
+  %free = sched.record compute "free"
+  sched.wait h2d %free
+  sched.wait h2d %out
+  // expected-error @below {{V6: unpacks 'slot' with fp16 as 'tensor<8x8xf32>', it was packed with zfp:16 as 'tensor<8x8xf32>'}}
+  sched.copy h2d %slot -> %back codec("fp16" : tensor<8x8xf32>) versions 1 -> 1
+  %in = sched.record h2d "in"
+  sched.wait compute %in
+  sched.run compute "f" ins(%back : tensor<8x8xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] calls [#f] loc("fd")
+}
+
+// -----
+
+#f = #sched.call<"", [], "run">
+
+// What was packed one way is unpacked as another tensor, as large.
+
+sched.program @v6_unpacked_shape device(768) host(256) base(256) {
+  %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
+  %a = sched.buffer "a" device bytes(256) at(256) live(1, 2)
+  %slot = sched.buffer "slot" host bytes(128) at(0) live(2, 3)
+  %back = sched.buffer "back" device bytes(256) at(512) live(3, 4)
+  sched.run compute "f" ins() outs(%a : tensor<8x8xf32>) versions [] -> [1] calls [#f] loc("fa")
+  %ready = sched.record compute "ready"
+  sched.wait d2h %ready
+  sched.copy d2h %a -> %slot codec("zfp:16" : tensor<8x8xf32>) versions 1 -> 1
+  %out = sched.record d2h "out"
+  sched.wait compute %out
+  %free = sched.record compute "free"
+  sched.wait h2d %free
+  sched.wait h2d %out
+  // expected-error @below {{V6: unpacks 'slot' with zfp:16 as 'tensor<4x16xf32>', it was packed with zfp:16 as 'tensor<8x8xf32>'}}
+  sched.copy h2d %slot -> %back codec("zfp:16" : tensor<4x16xf32>) versions 1 -> 1
+  %in = sched.record h2d "in"
+  sched.wait compute %in
+  sched.run compute "f" ins(%back : tensor<8x8xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] calls [#f] loc("fd")
 }
 
 // -----

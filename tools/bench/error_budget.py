@@ -2,13 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Planned overhead of an error budget's choice of codec and rate per tensor against one codec for all tensors, as Markdown on stdout.
 
-    tools/bench/error_budget.py --errors FOLDER NAME=MODEL.onnx:BATCH... [--device h200] [--budget 25%act] [--limits 1e-3,1e-2]
+    tools/bench/error_budget.py --errors FOLDER NAME=MODEL.onnx:BATCH[:BUDGET]... [--devices h200,v100-pcie,titan-x] [--budget 25%act] [--limits 1e-3,1e-2]
 
 FOLDER/NAME.json is a profile with the errors that a program of the model measured (--profile-out with --profile-errors); where there is none,
 codecs have their usual errors, and the table says so. Every plan is mixed's own (`takeover=0`) within the same memory and error budget, for
---target=cuda: of exact actions, with one codec allowed (zfp at one rate), and with all of them, of which each tensor has its own. Overhead
-is predicted time over that of keeping everything."""
+--target=cuda: of exact actions, with one codec allowed (zfp at one rate, with masks where signs are read), and with all of them, of which each tensor
+has its own. Who may use one codec uses it for as many tensors as its budget of errors allows. Overhead is predicted time over that of keeping everything."""
 import argparse
+import itertools
 import json
 import pathlib
 import re
@@ -29,10 +30,11 @@ def measured(options, name, folder):
     return own
 
 
-def planned(options, model, batch, precision, flags, profile):
+def planned(options, device, network, precision, flags, profile):
     """Overhead in percent, total error, and how many tensors have each lossy codec; None where no plan fits."""
-    words = [options.sluicec, model, f"--batch={batch}", "--init=kaiming", "--target=cuda", f"--precision={precision}", f"--device={options.device}",
-             f"--memory-budget={options.budget}", "--host-budget=unlimited", "--emit=planned", *flags]
+    model, batch, budget = network
+    words = [options.sluicec, model, f"--batch={batch}", "--init=kaiming", "--target=cuda", f"--precision={precision}", f"--device={device}",
+             f"--memory-budget={budget}", "--host-budget=unlimited", "--emit=planned", *flags]
     if profile:
         words.append(f"--profile={profile}")
     run = subprocess.run(words, capture_output=True, text=True)
@@ -42,11 +44,12 @@ def planned(options, model, batch, precision, flags, profile):
         raise SystemExit(f"{model}: {run.stderr}")
     plan = run.stdout[run.stdout.index("#train.plan<"):]
     number = lambda key: float((re.search(rf"\b{key} = ([-+0-9.Ee]+)", plan.split("decisions [")[0]) or [0, 0])[1])
+    error = re.search(r"\btrain\.lossy = \{allowed = [-+0-9.Ee]+ : f64, error = ([-+0-9.Ee]+)", run.stdout)
     codecs = {}
     for codec in re.findall(r'action = (?:compress|offload), codec = "([^"]+)"', plan):
         short = codec.replace("mask+", "")
         codecs[short] = codecs.get(short, 0) + 1
-    return 100 * (number("seconds") / number("keep_seconds") - 1), number("error"), codecs, 1e3 * number("keep_seconds")
+    return 100 * (number("seconds") / number("keep_seconds") - 1), float(error[1]) if error else 0, codecs, 1e3 * number("keep_seconds")
 
 
 def cell(plan):
@@ -57,33 +60,34 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sluicec", default="build/bin/sluicec")
     parser.add_argument("--errors", type=pathlib.Path)
-    parser.add_argument("--device", default="h200")
+    parser.add_argument("--devices", default="h200,v100-pcie,titan-x")
+    parser.add_argument("--trials", type=int, help="of every search; otherwise by the number of ops")
     parser.add_argument("--budget", default="25%act")
     parser.add_argument("--limits", default="1e-3,1e-2")
     parser.add_argument("--precisions", default="fp32,bf16")
     parser.add_argument("networks", nargs="+")
     options = parser.parse_args()
     single = [name for name, _, _ in SINGLE]
-    print("| network | precision | errors | budget | keep | exact | " + " | ".join(single) + " | a codec a tensor | of the best single one | its codecs |")
-    print("|---|---|---|---|---|---|" + "---|" * (len(single) + 3))
+    mixed = "--strategy=mixed,takeover=0" + (f",trials={options.trials}" if options.trials else "")
+    print("| network | device | precision | errors | error budget | keep | exact | " + " | ".join(single) + " | a codec a tensor | of the best single one | its codecs |")
+    print("|---|---|---|---|---|---|---|" + "---|" * (len(single) + 3))
     with tempfile.TemporaryDirectory() as work:
-        for network in options.networks:
-            name, rest = network.split("=")
-            model, batch = rest.rsplit(":", 1)
+        for words, device, precision in itertools.product(options.networks, options.devices.split(","), options.precisions.split(",")):
+            name, rest = words.split("=")
+            model, batch, budget = (rest.split(":") + [options.budget])[:3]
             profile = measured(options, name, pathlib.Path(work))
-            for precision in options.precisions.split(","):
-                exact = planned(options, model, batch, precision, ["--strategy=mixed,takeover=0"], profile)
-                for limit in options.limits.split(","):
-                    bound = f"--error-budget={limit}"
-                    plans = {label: planned(options, model, batch, precision,
-                                            [f"--strategy=mixed,takeover=0{knob}", f"--allow-lossy={codec}", bound], profile)
-                             for label, codec, knob in SINGLE}
-                    own = planned(options, model, batch, precision, ["--strategy=mixed,takeover=0", bound], profile)
-                    best = min((plan[0] for plan in plans.values() if plan), default=None)
-                    gain = f"{100 * (1 - own[0] / best):.0f} % less" if own and best and best > 0 else "-"
-                    codecs = ", ".join(f"{count} {codec}" for codec, count in sorted(own[2].items())) if own else ""
-                    print(f"| {name}, batch {batch} | {precision} | {'measured' if profile else 'usual'} | {limit} | {own[3]:.1f} ms | {cell(exact)} | "
-                          + " | ".join(cell(plans[label]) for label in single) + f" | {cell(own)} | {gain} | {codecs} |", flush=True)
+            plan = lambda *flags: planned(options, device, (model, batch, budget), precision, flags, profile)
+            exact = plan(mixed)
+            for limit in options.limits.split(","):
+                bound = f"--error-budget={limit}"
+                plans = {label: plan(mixed + knob, f"--allow-lossy={codec}", bound) for label, codec, knob in SINGLE}
+                own = plan(mixed, bound)
+                best = min((one[0] for one in plans.values() if one), default=None)
+                gain = f"{100 * (1 - own[0] / best):.0f} % less" if own and best and best > 0 else "-"
+                codecs = ", ".join(f"{count} {codec}" for codec, count in sorted(own[2].items())) if own else ""
+                keep = f"{own[3]:.1f} ms" if own else "-"
+                print(f"| {name}, batch {batch}, {budget} | {device} | {precision} | {'measured' if profile else 'usual'} | {limit} | {keep} | {cell(exact)} | "
+                      + " | ".join(cell(plans[label]) for label in single) + f" | {cell(own)} | {gain} | {codecs} |", flush=True)
     return 0
 
 

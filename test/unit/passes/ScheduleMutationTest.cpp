@@ -7,6 +7,7 @@
 using namespace mlir;
 using namespace sluice;
 using sched::BufferOp;
+using sched::CopyOp;
 using sched::ProgramOp;
 using sched::WaitOp;
 
@@ -92,14 +93,38 @@ TEST_P(ScheduleMutation, ThePoolIsWhatCopiesSay) {
   EXPECT_NE(set(pool + 1, host + 1), "") << "more than was asked for";
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, ScheduleMutation,
-                         testing::Values(Case{"resnet", "vdnn-all", ""}, Case{"vgg", "superneurons", "65%act"},
-                                         Case{"resnet", "chen", "90%act"}, Case{"densenet", "vdnn-conv", ""},
-                                         Case{"densenet", "superneurons", "65%act"}, Case{"unet", "vdnn-all", ""},
-                                         Case{"unet", "capuchin", "70%act"}, Case{"vgg", "gist", ""},
-                                         Case{"vgg", "vdnn-all,codec=zvc:pool=4KiB", ""},
-                                         Case{"resnet", "freelunch,buffers=2,hybrid=1", ""},
-                                         Case{"leaky", "hascoet", ""}),
-                         nameOf);
+TEST_P(ScheduleMutation, PackedCopiesAgreeAboutTheirForm) {
+  Builder b(&context);
+  const std::vector<CopyOp> copies = all<CopyOp>(program());
+  for (size_t i = 0; i < copies.size(); ++i) {
+    if (!copies[i].getCodec())
+      continue;
+    const bool toHost = copies[i].getFrom().getDefiningOp<BufferOp>().onDevice();
+    for (int64_t more : {-8, 8, 64})
+      EXPECT_NE(verifyWith([&](ProgramOp p) {
+                  CopyOp copy = all<CopyOp>(p)[i];
+                  auto slot = (toHost ? copy.getTo() : copy.getFrom()).getDefiningOp<BufferOp>();
+                  slot.setBytes(slot.getBytes() + more);
+                }),
+                "")
+          << "slot of " << copies[i].getTo().getDefiningOp<BufferOp>().getName().str() << " with " << more;
+    for (const char *other : {"fp16", "zfp:16", "int8"})
+      if (copies[i].getCodec() != other)
+        EXPECT_NE(verifyWith([&](ProgramOp p) { all<CopyOp>(p)[i].setCodecAttr(b.getStringAttr(other)); }), "")
+            << copies[i].getCodec()->str() << " as " << other;
+    EXPECT_NE(verifyWith([&](ProgramOp p) { all<CopyOp>(p)[i].removeCodecAttr(); }), "");
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Models, ScheduleMutation,
+    testing::Values(Case{"resnet", "vdnn-all", ""}, Case{"vgg", "superneurons", "65%act"},
+                    Case{"resnet", "chen", "90%act"}, Case{"densenet", "vdnn-conv", ""},
+                    Case{"densenet", "superneurons", "65%act"}, Case{"unet", "vdnn-all", ""},
+                    Case{"unet", "capuchin", "70%act"}, Case{"vgg", "gist", ""},
+                    Case{"vgg", "vdnn-all,codec=zvc:pool=4KiB", ""}, Case{"vgg", "vdnn-all,codec=zfp,rate=6", ""},
+                    Case{"resnet", "vdnn-all,codec=fp16", ""}, Case{"resnet", "vdnn-all,codec=int8", ""},
+                    Case{"resnet", "freelunch,buffers=2,hybrid=1", ""}, Case{"leaky", "hascoet", ""}),
+    nameOf);
 
 } // namespace

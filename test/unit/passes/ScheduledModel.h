@@ -38,7 +38,7 @@ protected:
     PipelineOptions options;
     options.strategy = GetParam().strategy;
     options.budget = GetParam().budget;
-    options.allowLossy = "zfp,fp16,invert";
+    options.allowLossy = "zfp,fp16,int8,invert";
     PlanningFailure cause;
     ASSERT_TRUE(mlir::succeeded(runPipeline(*module, Stage::Forward, Stage::Placed, options, cause)));
     mlir::SmallVector<mlir::Operation *> others; // programs are verified one by one; the step is the one with copies

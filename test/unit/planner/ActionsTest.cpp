@@ -135,6 +135,25 @@ TEST(Actions, ConvertingCopiesHalveTheLinkAndRunNoFasterThanTheirCodec) {
   EXPECT_NE(checkPlan(p, plan, 1000).find("'fp16'"), std::string::npos);
 }
 
+TEST(Actions, CopiesSendPackedFormsAndRunNoFasterThanTheirCodec) {
+  Problem p = twoLayers();
+  p.buffers[0].encodings = {{"mask+zfp:6", 20, 1, 4}, {"mask", 10, 0, 0}};
+  Plan plan = away(p, Action::Offload, "mask+zfp:6");
+  EXPECT_EQ(checkPlan(p, plan, 1000), "");
+  // 20 bytes at 10 a second: load f 0..2, out 2..4, g 4..5, bg 5..6, unpacking 6..10, bf 10..11.
+  const Timeline timeline = simulate(p, plan);
+  EXPECT_EQ(checkTimeline(p, plan, timeline), "");
+  EXPECT_DOUBLE_EQ(timeline.makespan, 11);
+  EXPECT_EQ(timeline.hostBytes, aligned(p, 20));
+  EXPECT_EQ(liveBytes(p, expand(p, plan)), liveBytes(p, expand(p, away(p, Action::Offload, ""))));
+  p.buffers[0].encodings[0].bytes = 30; // 3 seconds out
+  EXPECT_NE(checkTimeline(p, plan, timeline).find("it takes 3"), std::string::npos);
+  for (const char *wrong : {"mask+zfp:8", "int8", "mask"}) {
+    plan.decisions[0].codec = wrong;
+    EXPECT_NE(checkPlan(p, plan, 1000).find("which the device does not have for it"), std::string::npos) << wrong;
+  }
+}
+
 TEST(Actions, CopiesTakeTheirContentionFromWhatRunsBesideThem) {
   Problem p = twoLayers();
   const auto span = [&](double contention) {

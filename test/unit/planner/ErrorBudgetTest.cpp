@@ -7,6 +7,7 @@
 #include "passes/planner/Program.h"
 #include "passes/planner/Simulate.h"
 #include "passes/strategies/ChainProblem.h"
+#include "passes/strategies/LossyForms.h"
 #include "test/unit/planner/Instances.h"
 #include "test/unit/planner/RandomProblems.h"
 
@@ -170,6 +171,39 @@ TEST(ErrorBudget, OfAnyCodecIsNoSlowerThanOfOne) {
             << codec << " " << most;
       }
     }
+}
+
+/// Codecs of the copies of four layers that all leave.
+std::vector<std::string> copyCodecs(double errorBudget, const FormWish &wish) {
+  Problem p = rowOf(4, errorBudget);
+  p.codecContention = 0.1;
+  const std::vector<Accesses> accesses = accessesOf(p);
+  const LossyForms forms(p, accesses, [](const std::string &) { return true; });
+  Plan plan = keepPlan(p);
+  for (int b = 0; b < 4; ++b)
+    plan.decisions[b].action = Action::Offload;
+  forms.packCopies(wish, plan);
+  EXPECT_LE(totalError(p, plan), errorBudget);
+  std::vector<std::string> codecs;
+  for (int b = 0; b < 4; ++b)
+    codecs.push_back(plan.decisions[b].codec);
+  return codecs;
+}
+
+TEST(ErrorBudget, GivesCopiesCodecsAndRates) {
+  using Codecs = std::vector<std::string>;
+  EXPECT_EQ(copyCodecs(1, {}), Codecs(4, "zfp:4"));
+  EXPECT_EQ(copyCodecs(2e-2, {}), (Codecs{"zfp:8", "zfp:4", "zfp:8", "zfp:4"})) << "every other tensor is sensitive";
+  EXPECT_EQ(copyCodecs(1e-6, {}), Codecs(4, ""));
+  FormWish wish;
+  wish.only = "fp16";
+  EXPECT_EQ(copyCodecs(1, wish), Codecs(4, "fp16"));
+  wish = {};
+  wish.link = 0;
+  EXPECT_EQ(copyCodecs(1, wish), Codecs(4, "")) << "the link is worth nothing";
+  wish = {};
+  wish.copied[0] = "int8";
+  EXPECT_EQ(copyCodecs(1, wish), (Codecs{"int8", "zfp:4", "zfp:4", "zfp:4"}));
 }
 
 TEST(ErrorBudget, IsKeptOnRandomPrograms) {

@@ -16,7 +16,8 @@ inline Choice randomChoice(const Problem &problem, unsigned seed) {
   choice.encode = random() % 2;
   choice.again = random() % 4 == 0;
   choice.offloadRest = random() % 2;
-  choice.codec = random() % 2 ? "" : random() % 2 ? "fp16" : "zvc";
+  const char *const codecs[] = {"", "fp16", "zvc", "int8", "mask+zfp"};
+  choice.codec = codecs[random() % 5];
   for (int b = 0; b < static_cast<int>(problem.buffers.size()); ++b) {
     if (!problem.buffers[b].activation)
       continue;

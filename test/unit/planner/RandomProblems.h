@@ -45,10 +45,13 @@ inline void addCodecs(Problem &p, std::mt19937 &random) {
     Buffer &buffer = p.buffers[b];
     buffer.elementBytes = b % 5 == 0 ? 2 : b % 5 == 1 ? 0 : 4;
     buffer.zeroFraction = 0.1 * static_cast<double>(buffer.bytes / 4096 % 11);
-    for (const char *codec : {"zfp", "fp16"})
+    for (const char *codec : {"zfp", "fp16", "int8"})
       if (chance(0.5))
-        buffer.encodings.push_back(
-            {codec, buffer.bytes / (codec[0] == 'z' ? 5 : 2), 1e-5 * (random() % 50), 1e-5 * (random() % 50)});
+        buffer.encodings.push_back({codec,
+                                    buffer.bytes / (codec[0] == 'z'   ? 5
+                                                    : codec[0] == 'i' ? 3
+                                                                      : 2),
+                                    1e-5 * (random() % 50), 1e-5 * (random() % 50)});
     if (chance(0.3))
       buffer.encodings.push_back(packedWithSigns(p, b, random));
     if (b + 1 < buffers && chance(0.4))

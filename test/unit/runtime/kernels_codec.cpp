@@ -168,6 +168,29 @@ TEST(PackingCopies, ComeBackFromHostSlots) {
   }
 }
 
+// In copies every codec makes what it makes in device memory, and gives back the same bits.
+TEST(PackingCopies, MakeTheFormsOfDeviceMemory) {
+  for (const char *name : {"fp16", "int8", "zfp:4", "zfp:6", "zfp:31", "mask+zfp:4", "mask+int8", "mask+fp16"})
+    for (const Shape &shape : {Shape{2, 16, 8, 8}, Shape{3, 5, 7, 9}, Shape{1, 64, 33, 31}, Shape{1, 1, 1, 7}}) {
+      const Codec codec = *parseCodec(name);
+      Floats x, back(static_cast<size_t>(shape.elements()));
+      for (double v : randomNumbers(shape.elements(), 11))
+        x.push_back(static_cast<float>(x.size() % 3 ? std::max(0.0, v) : v));
+      Session session(size_t(2) << 20, size_t(1) << 20, 2);
+      const Tensor raw = device(0, shape, Layout::NHWC), again = device(size_t(1) << 20, shape, Layout::NHWC);
+      const Tensor slot = host(256, {packedBytes(codec, raw)}, Layout::RowMajor, DataType::U8);
+      session.write(raw, x.data());
+      copyToHost(session.toHost, raw, slot, "x", codec);
+      session.toHost.record({0});
+      session.toDevice.wait({0});
+      copyToDevice(session.toDevice, slot, again, "x", codec);
+      session.read(again, back.data());
+      EXPECT_TRUE(sameBits(back, throughCodec(codec, shape, Layout::NHWC, x))) << name << " of " << shape[1];
+      for (size_t i = 0; codec.mask && i < x.size(); ++i)
+        ASSERT_EQ(back[i] > 0, x[i] > 0) << name << " at " << i;
+    }
+}
+
 // -0.0, an infinity, NaNs of either kind, a denormal.
 TEST(PackingCopies, LeaveZerosOutAndBringThemBack) {
   expectZeroValuesBack<uint32_t>(DataType::F32,
@@ -181,6 +204,23 @@ TEST(PackingCopies, ARefusedValueEndsTheSession) {
   session.write(x, values.data());
   copyToHost(session.toHost, x, slot, "conv1", Codec{Codec::Fp16});
   EXPECT_THROW(session.synchronize(), ValueNotStorable);
+}
+
+TEST(PackingCopies, ARefusedValueCanBeForgotten) {
+  Session session(size_t(1) << 16, size_t(1) << 16, 1);
+  const Tensor x = device(0, {64}), slot = host(0, {128}, Layout::RowMajor, DataType::U8);
+  Floats values(64, 1e6f), back(64);
+  session.write(x, values.data());
+  copyToHost(session.toHost, x, slot, "conv1", Codec{Codec::Fp16});
+  EXPECT_THROW(session.synchronize(), ValueNotStorable);
+  session.forgetFailure();
+  values.assign(64, 1.5f);
+  session.write(x, values.data());
+  copyToHost(session.toHost, x, slot, "conv1", Codec{Codec::Fp16});
+  EXPECT_NO_THROW(session.synchronize());
+  copyToDevice(session.toDevice, slot, x, "conv1", Codec{Codec::Fp16});
+  session.read(x, back.data());
+  EXPECT_TRUE(sameBits(back, values));
 }
 
 /// The words of a mask of these values.

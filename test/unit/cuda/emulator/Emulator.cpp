@@ -64,6 +64,16 @@ void enter() {
 
 void yield() { swapcontext(&threads[running].context, &scheduler); }
 
+constexpr int everyLane = -1; ///< a distance
+
+/// A bit for each lane of a warp, whose threads brought 0 or 1.
+uint64_t ballotOf(size_t begin, size_t end) {
+  uint64_t bits = 0;
+  for (size_t i = begin; i < end; ++i)
+    bits |= (threads[i].value & 1) << (i - begin);
+  return bits;
+}
+
 /// Lets the threads of a warp, or of the whole block, go on when all of them that are not done wait alike.
 bool release(size_t begin, size_t end, int state) {
   bool any = false;
@@ -76,7 +86,9 @@ bool release(size_t begin, size_t end, int state) {
   }
   for (size_t i = begin; any && i < end; ++i) {
     if (state == Thread::InExchange)
-      threads[i].received = threads[begin + ((i - begin) ^ static_cast<size_t>(threads[i].distance))].value;
+      threads[i].received = threads[i].distance == everyLane
+                                ? ballotOf(begin, end)
+                                : threads[begin + ((i - begin) ^ static_cast<size_t>(threads[i].distance))].value;
     if (threads[i].state != Thread::Done)
       threads[i].state = decltype(Thread::state)(Thread::Ready);
   }
@@ -135,6 +147,8 @@ uint64_t exchange(uint64_t value, int distance) {
   yield();
   return self.received;
 }
+
+uint64_t ballot(bool value) { return exchange(value, everyLane); }
 
 void launch(dim3 grid, dim3 block, const std::function<void()> &body) {
   const size_t count = size_t(block.x) * block.y * block.z;

@@ -51,6 +51,8 @@ void launch(dim3 grid, dim3 block, const std::function<void()> &body);
 void barrier();
 /// The value that the lane at `lane ^ distance` of this warp brought; ends when all of its threads have come here.
 uint64_t exchange(uint64_t value, int distance);
+/// What all lanes of this warp brought, a bit each.
+uint64_t ballot(bool value);
 } // namespace emulator
 
 #define threadIdx emulator::threadIndex
@@ -65,6 +67,11 @@ template <typename T> T __shfl_xor_sync(unsigned, T value, int distance) {
   bits = emulator::exchange(bits, distance);
   memcpy(&value, &bits, sizeof value);
   return value;
+}
+inline unsigned __ballot_sync(unsigned, bool value) { return static_cast<unsigned>(emulator::ballot(value)); }
+template <typename T> T __shfl_sync(unsigned mask, T value, int lane) {
+  const unsigned own = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
+  return __shfl_xor_sync(mask, value, static_cast<int>(own % 32) ^ lane);
 }
 inline void __threadfence() {}
 inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
