@@ -143,7 +143,8 @@ std::vector<Flag> fileFlags() {
   return {
       {"--recipe", "FILE.toml", "flags of this run, KEY = VALUE a line; the command line wins", &Arguments::recipe},
       {"--init", "FILE.safetensors",
-       "start from these weights, with [,map=FILE.toml][,skip-mismatched] behind them (default: those of the model)",
+       "start from these weights, with [,map=FILE.toml][,skip-mismatched] behind them (default: those of the model); "
+       "of several files, as a base and adapters, the last that holds a tensor counts",
        &Arguments::init},
       {"--checkpoint", "DIR", "write DIR/checkpoint.safetensors and DIR/recipe.toml at the end",
        &Arguments::checkpoint},
