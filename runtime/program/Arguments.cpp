@@ -73,7 +73,7 @@ void checkEvaluation(const Arguments &arguments) {
   if (arguments.best && !arguments.checkpoint)
     throw UsageError("--best needs --checkpoint DIR");
   if (arguments.predict.has_value() != arguments.output.has_value())
-    throw UsageError(arguments.predict ? "--predict needs --output FILE.npy, .npz, .csv or .json"
+    throw UsageError(arguments.predict ? "--predict needs --output FILE.npy, .npz, .csv or .json, or FOLDER/ for masks"
                                        : "--output needs --predict DIR");
 }
 

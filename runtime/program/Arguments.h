@@ -29,6 +29,7 @@ struct Arguments {
   std::optional<double> minimumRate, clipValue, clipNorm, averageDecay, labelSmoothing, mixup;
   std::vector<std::string> init, groups, inputs, classes, columns, categorical;
   std::string knownColumns;                ///< of the weights, see TableColumns::known()
+  std::string maskValues;                  ///< of the weights, see Preparation
   std::vector<std::string> offeredClasses; ///< of the weights, for other data than theirs
   std::set<std::string> carried; ///< of --mean, --std, --augment, --input those that are of the weights, not given
   bool nesterov = false, shuffle = false, plan = false, noGraph = false, force = false, help = false, quiet = false,

@@ -64,9 +64,9 @@ std::vector<Flag> dataFlags() {
        &Arguments::evaluate},
       {"--predict", "DIR|KIND:PATH", "at the end, what the model makes of each of these samples; needs no targets",
        &Arguments::predict},
-      {"--output", "FILE",
+      {"--output", "FILE|FOLDER/",
        "where --predict writes it, in the order of the samples: numbers as .npy, with names of samples and classes as "
-       ".npz, .csv or .json",
+       ".npz, .csv or .json; of segmentation into a folder, as a PNG for each image",
        &Arguments::output},
   };
 }

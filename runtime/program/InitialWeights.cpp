@@ -185,6 +185,7 @@ Preparation InitialWeights::preparation() const {
     take(all.inputs, own.inputs);
     take(all.classes, own.classes);
     take(all.columns, own.columns);
+    take(all.maskValues, own.maskValues);
   }
   return all;
 }

@@ -214,6 +214,7 @@ static std::string adoptPreparation(const std::optional<SavedRun> &saved, const 
 static Preparation preparationFor(const Arguments &arguments, const TrainingFiles &files) {
   Preparation preparation = preparationOf(arguments, files.classes);
   preparation.columns = files.knownColumns;
+  preparation.maskValues = files.maskValues;
   return preparation;
 }
 
