@@ -164,7 +164,8 @@ constexpr llvm::StringRef averageSuffix = "/ema", sumSuffix = "/gradient_sum";
 constexpr const char *copyOfAttribute = "train.copy_of";
 
 /// What a module says (train.id_limits) of an integer input that names rows or classes once the graph has moved or
-/// shifted it: values lie in [lower, upper), or are `ignored`. Nothing where both are 0.
+/// shifted it: values lie in [lower, upper), or are `ignored`. Where both are 0, nothing but what is ignored, which
+/// targets of floats may have, too.
 struct IdLimit {
   int64_t lower = 0, upper = 0;
   std::optional<int64_t> ignored = {};

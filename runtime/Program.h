@@ -38,7 +38,7 @@ struct Input {
   Tensor slots[2];
   Tensor staging;
   int64_t upperBound = 0;           ///< I64: values must lie in [lowerBound, upperBound); both 0: unchecked
-  int64_t ignoreIndex = Loss::none; ///< I64: one more value that they may have
+  int64_t ignoreIndex = Loss::none; ///< one more value that they may have, of targets that do not count
   bool shared = false;              ///< all samples have it in common: its shape has no dimension of samples
   bool ofLossOnly = false;          ///< predictions do not depend on it
   int64_t lowerBound = 0;           ///< INT64_MIN: none, as INT64_MAX is no upperBound
