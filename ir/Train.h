@@ -179,6 +179,10 @@ void addIdLimit(mlir::ModuleOp module, llvm::StringRef input, IdLimit limit);
 llvm::SmallVector<OutputAttr> outputsOf(mlir::ModuleOp module);
 void setOutputs(mlir::ModuleOp module, llvm::ArrayRef<OutputAttr> outputs);
 
+/// The list of a module's adapters (train.adapters), by their variables' symbols.
+llvm::SmallVector<AdapterAttr> adaptersOf(mlir::ModuleOp module);
+void setAdapters(mlir::ModuleOp module, llvm::ArrayRef<AdapterAttr> adapters);
+
 /// What a value that a train function returns is to whoever runs it. Kept: a tensor, by its number among those; else a
 /// scalar: 0 the loss, 1 the count of right answers, 2 the norm of the gradients, from firstPart on the losses that the
 /// first one is the sum of.

@@ -61,6 +61,15 @@ struct TiedName {
   const char *variable, *name;
 };
 
+/// A product of two narrow matrices beside a weight, as LoRA has it: what reads x base adds scale * ((x first) second).
+/// Names are of variables, which hold their matrices or the transposed ones.
+struct Adapter {
+  const char *base, *first, *second;
+  double scale;
+  bool baseTransposed, firstTransposed, secondTransposed;
+  bool shared; ///< something else reads the base, too
+};
+
 struct PlanRow { ///< one line of --plan
   const char *tensor, *node, *action;
   int64_t bytes;
@@ -106,6 +115,8 @@ struct Program {
   int variableCount;
   const TiedName *tied = nullptr; ///< those of one variable in the order of their use
   int tiedCount = 0;
+  const Adapter *adapters = nullptr;
+  int adapterCount = 0;
   const Input *inputs; ///< model inputs in order, then the target (absent when the graph ends in its own loss)
   int inputCount;
   const PlanRow *plan;

@@ -156,7 +156,10 @@ std::vector<Flag> fileFlags() {
        "checkpoints lack frozen weights, which --resume takes from the program's weights or from --init",
        &Arguments::checkpointTrainedOnly},
       {"--resume", "DIR", "go on from the checkpoint in DIR, or from this file", &Arguments::resume},
-      {"--export", "FILE", "write the trained model: FILE.onnx, or FILE.safetensors[,map=FILE.toml][,trained-only]",
+      {"--export", "FILE",
+       "write the trained model: FILE.onnx, or FILE.safetensors[,map=FILE.toml][,trained-only]; ,merged adds adapters "
+       "to "
+       "their weights",
        &Arguments::exportTo},
       {"--log", "FILE.jsonl", "write one JSON object a line: start, steps, evaluations, end", &Arguments::log},
       {"--force", nullptr, "write over files that other programs wrote", &Arguments::force},

@@ -22,8 +22,8 @@ static Shape shapeInFile(const Variable &variable, bool transpose) {
 
 InitialWeights::Source::Source(const std::string &flag, const Program &program)
     : flag(flag), words(flag), file(words.path), names(words.map, program) {
-  if (words.trainedOnly)
-    throw UsageError("--init: trained-only is an option of --export");
+  if (words.trainedOnly || words.merged)
+    throw UsageError(text("--init: ", words.merged ? "merged" : "trained-only", " is an option of --export"));
   std::set<std::string> used;
   for (int i = 0; i < program.variableCount; ++i) {
     const Variable &variable = program.variables[i];
