@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // ONNX 1.19.1: the inference of convolutions counts the spatial extents of input or weights and reads as many of the
 // other, whatever rank that has; that of all windows divides by strides, and that of DepthToSpace by a square in 64
-// bits, that of SplitToSequence by its second operand.
+// bits, that of SplitToSequence by its second operand; that of OneHot reads a first number of its depth and a dimension
+// at its axis.
 #include "frontend/GuardedSchemas.h"
 #include "onnx/defs/schema.h"
 #include "onnx/defs/shape_inference.h"
@@ -15,16 +16,19 @@ namespace sluice {
 namespace {
 
 struct Guard {
-  size_t weights;      ///< index among the operands; 0: none
-  const char *divisor; ///< attribute by whose numbers, or their squares, the inference divides
-  size_t number = 0;   ///< index of an operand by which it divides where that is one known number; 0: none
+  size_t weights;       ///< index among the operands; 0: none
+  const char *divisor;  ///< attribute by whose numbers, or their squares, the inference divides
+  size_t number = 0;    ///< index of an operand by which it divides where that is one known number; 0: none
+  size_t filled = 0;    ///< index of an operand of which it reads a number where they are known; 0: none
+  bool newAxis = false; ///< reads beside "axis", where its result has a dimension more than the first operand
 };
 
 const std::map<std::string, Guard> guards = {
     {"Conv", {1, "strides"}},           {"ConvTranspose", {1, "strides"}},  {"ConvInteger", {1, "strides"}},
     {"DeformConv", {1, "strides"}},     {"QLinearConv", {3, "strides"}},    {"MaxPool", {0, "strides"}},
     {"AveragePool", {0, "strides"}},    {"LpPool", {0, "strides"}},         {"MaxUnpool", {0, "strides"}},
-    {"DepthToSpace", {0, "blocksize"}}, {"SpaceToDepth", {0, "blocksize"}}, {"SplitToSequence", {0, "", 1}}};
+    {"DepthToSpace", {0, "blocksize"}}, {"SpaceToDepth", {0, "blocksize"}}, {"SplitToSequence", {0, "", 1}},
+    {"OneHot", {0, "", 0, 1, true}}};
 
 /// Input and weights of the same rank, with batch and channels.
 bool ranksAgree(onnx::InferenceContext &context, size_t weights) {
@@ -53,13 +57,29 @@ bool divides(const onnx::TensorProto *number) {
   return values.size() == 1 && values[0] >= 1;
 }
 
+bool hasNumbers(const onnx::TensorProto *tensor) {
+  return !tensor ||
+         std::all_of(tensor->dims().begin(), tensor->dims().end(), [](int64_t extent) { return extent > 0; });
+}
+
+/// An axis of a tensor with a dimension more than the first operand, as far as its rank is known.
+bool isNewAxis(onnx::InferenceContext &context) {
+  const onnx::AttributeProto *axis = context.getAttribute("axis");
+  if (!axis || !onnx::hasInputShape(context, 0))
+    return true;
+  const int64_t rank = onnx::getInputShape(context, 0).dim_size() + 1;
+  return axis->i() >= -rank && axis->i() < rank;
+}
+
 /// Where it would index or divide by what is not there, nothing is inferred: the import says what is wrong.
 void addGuard(onnx::OpSchema &schema, const Guard &guard) {
   auto library = schema.GetTypeAndShapeInferenceFunction();
   schema.TypeAndShapeInferenceFunction([library, guard](onnx::InferenceContext &context) {
     const bool hasNumber = guard.number > 0 && guard.number < context.getNumInputs();
+    const bool mayBeEmpty = guard.filled > 0 && guard.filled < context.getNumInputs();
     if ((guard.weights == 0 || ranksAgree(context, guard.weights)) && divides(context.getAttribute(guard.divisor)) &&
-        (!hasNumber || divides(context.getInputData(guard.number))))
+        (!hasNumber || divides(context.getInputData(guard.number))) &&
+        (!mayBeEmpty || hasNumbers(context.getInputData(guard.filled))) && (!guard.newAxis || isNewAxis(context)))
       library(context);
   });
 }

@@ -180,9 +180,9 @@ func.func @step(%x: tensor<8x8xf32>) -> tensor<f32> attributes {
 train.variable @w role(parameter) init(kaiming) : tensor<8x8xf32>
 
 // A codec that copies do not have.
-// expected-error @below {{the plan wants to offload 'fc1_y' with zfp, which generated programs cannot do}}
+// expected-error @below {{the plan wants to offload 'fc1_y' with mask, which generated programs cannot do}}
 func.func @step(%x: tensor<8x8xf32>) -> tensor<f32> attributes {
-    train.plan = #train.plan<strategy = "hand" decisions [<storage = "fc1_y", action = offload, codec = "zfp", offload_after = 0, free_before = 1, prefetch_after = 1, needed_by = 2>]>} {
+    train.plan = #train.plan<strategy = "hand" decisions [<storage = "fc1_y", action = offload, codec = "mask", offload_after = 0, free_before = 1, prefetch_after = 1, needed_by = 2>]>} {
   %w = train.read @w : tensor<8x8xf32>
   %a = train.matmul %x, %w {train.forward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc1/Gemm")
   %loss = train.mse %a, %x {train.forward = 1 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<f32> loc("loss")

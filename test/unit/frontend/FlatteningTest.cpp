@@ -247,5 +247,36 @@ TEST(Flattening, PartsOfNoElementsAreRefused) {
             "");
 }
 
+/// The ONNX library infers shapes before it puts functions in their callers' places.
+TEST(Flattening, OneHotsWithoutADepthOrBesideTheirAxesAreRefused) {
+  for (const char *node :
+       {"OneHot(h, none, v)", "OneHot <axis = 7> (h, three, v)", "OneHot <axis = -8> (h, three, v)"}) {
+    auto proto =
+        parseModel("g (float[n, 3] x) => (float[n, 3] y) { h = MatMul(x, w) none = Constant<value = int64[0] {}>()"
+                   " three = Constant<value = int64 {3}>() v = Constant<value = float[2] {0, 1}>() o = " +
+                   std::string(node) + " y = f.same(o) }");
+    addInitializer(proto, "w", {3, 3});
+    auto *import = proto.add_opset_import();
+    import->set_domain("f");
+    import->set_version(1);
+    onnx::FunctionProto &same = *proto.add_functions();
+    same.set_name("same");
+    same.set_domain("f");
+    *same.add_opset_import() = proto.opset_import(0);
+    same.add_input("a");
+    same.add_output("b");
+    onnx::NodeProto &body = *same.add_node();
+    body.set_op_type("Identity");
+    body.add_input("a");
+    body.add_output("b");
+    TemporaryFolder folder;
+    Result<OnnxFile> file = OnnxFile::read(folder.write(proto));
+    mlir::MLIRContext context;
+    TrainingSpec spec;
+    spec.batch = 2;
+    EXPECT_FALSE(file && importOnnx(context, *file, spec)) << node;
+  }
+}
+
 } // namespace
 } // namespace sluice
