@@ -92,6 +92,34 @@ int printTiedNames(const Document &d, llvm::raw_ostream &out) {
   return count;
 }
 
+/// Digits that read back as the same number.
+std::string shortest(double number) {
+  char digits[64];
+  return {digits, std::to_chars(digits, digits + sizeof digits, number).ptr};
+}
+
+/// Products of narrow matrices beside weights. Returns their number.
+int printAdapters(const Document &d, llvm::raw_ostream &out) {
+  const auto nameOf = [&](StringAttr symbol) {
+    auto variable = d.module.lookupSymbol<train::VariableOp>(symbol);
+    return variable && d.variableBuffer(symbol.getValue()) ? stringLiteral(train::tensorName(variable)) : std::string();
+  };
+  const auto word = [](bool value) { return value ? "true" : "false"; };
+  int count = 0;
+  for (train::AdapterAttr adapter : train::adaptersOf(d.module)) {
+    const std::string base = nameOf(adapter.getBase()), first = nameOf(adapter.getFirst()),
+                      second = nameOf(adapter.getSecond());
+    if (base.empty() || first.empty() || second.empty())
+      continue;
+    out << (count++ ? "" : "// What --export=FILE,merged adds to weights.\nstatic const Adapter adapters[] = {\n")
+        << "    {" << base << ", " << first << ", " << second << ", " << shortest(adapter.getScale().getValueAsDouble())
+        << ", " << word(adapter.getBaseTransposed()) << ", " << word(adapter.getFirstTransposed()) << ", "
+        << word(adapter.getSecondTransposed()) << ", " << word(adapter.getShared()) << "},\n";
+  }
+  out << (count ? "};\n\n" : "");
+  return count;
+}
+
 /// What kernels of any program index with an input: classes, rows of a table or elements of a row, the smallest number
 /// of several.
 train::IdLimit idsOf(const Document &d, StringRef input) {
@@ -110,12 +138,6 @@ train::IdLimit idsOf(const Document &d, StringRef input) {
     }
   }
   return found;
-}
-
-/// Digits that read back as the same number.
-std::string shortest(double number) {
-  char digits[64];
-  return {digits, std::to_chars(digits, digits + sizeof digits, number).ptr};
 }
 
 /// The least number has no literal.
@@ -223,7 +245,7 @@ void printResults(const Document &d, int outputs, llvm::function_ref<void(const 
 }
 
 void printProgram(const Document &d, llvm::raw_ostream &out, int inputs, int rows, int actions) {
-  const int kept = printKept(d, out), tied = printTiedNames(d, out);
+  const int kept = printKept(d, out), tied = printTiedNames(d, out), adapters = printAdapters(d, out);
   const size_t engines = printEngines(d, out);
   const int outputs = printOutputs(d, out);
   auto seconds = [](FloatAttr value) { return llvm::formatv("{0:E}", value.getValueAsDouble()).str(); };
@@ -258,6 +280,7 @@ void printProgram(const Document &d, llvm::raw_ostream &out, int inputs, int row
   line("variables", "variables");
   line("variableCount", Twine(variableCount(d)));
   table("tied", "tiedCount", tied);
+  table("adapters", "adapterCount", adapters);
   line("inputs", "inputs");
   line("inputCount", Twine(inputs));
   line("plan", "plan");

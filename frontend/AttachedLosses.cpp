@@ -47,6 +47,22 @@ std::string otherOutputs(const OnnxGraph &graph) {
                                           ", too: --output=NAME, or --loss OUTPUT=NAME for each of several";
 }
 
+/// Targets of floats tell whole numbers apart up to 2^24.
+Status checkIgnored(const OutputLoss &loss) {
+  if (!loss.ignoreIndex || classDimension(loss.kind, 2) >= 0)
+    return Success{};
+  const std::string flag = "--ignore-index=" + std::to_string(*loss.ignoreIndex);
+  if (loss.kind != AttachedLoss::BceWithLogits)
+    return Error{flag + " goes with cross-entropies, ctc and bce-with-logits, not with --loss=" + toString(loss.kind)};
+  if (isAnswer(*loss.ignoreIndex))
+    return Error{flag + ": 0 and 1 are the answers of --loss=bce-with-logits; give targets that do not count another "
+                        "number, as 255"};
+  constexpr int64_t most = 1 << 24;
+  if (*loss.ignoreIndex > most || *loss.ignoreIndex < -most)
+    return Error{flag + " is no number that targets of 32-bit floats hold exactly; give one of up to 16777216"};
+  return Success{};
+}
+
 /// Why a loss of this kind cannot stand after `x`, as importers say it, or success.
 Status checkScores(const OutputLoss &loss, const OnnxGraph &graph, const GraphOutput &output, Value x) {
   const std::string what = "output '" + output.name + "'", found = what + " has shape " + shapeText(shapeOf(x).vec());
@@ -67,9 +83,8 @@ Status checkScores(const OutputLoss &loss, const OnnxGraph &graph, const GraphOu
   else if (weights && static_cast<int64_t>(weights) != shapeOf(x)[classes])
     return Error{"--class-weights has " + std::to_string(weights) + " numbers, " + what + " has " +
                  std::to_string(shapeOf(x)[classes]) + " classes"};
-  if (loss.ignoreIndex && classes < 0)
-    return Error{"--ignore-index=" + std::to_string(*loss.ignoreIndex) +
-                 " goes with cross-entropies, not with --loss=" + toString(loss.kind)};
+  if (Status ignored = checkIgnored(loss); !ignored)
+    return ignored;
   if (classes >= 0 && shapeOf(x)[classes] == 1)
     return Error{found + ", a single class, whose " + toString(loss.kind) +
                  " is always 0: choose --loss=mse for a number, --loss=bce-with-logits for yes or no" +
@@ -205,12 +220,15 @@ Result<LossValues> createLoss(FunctionImport &state, func::FuncOp function, cons
   auto type = RankedTensorType::get({}, b.getF32Type());
   if (loss.kind == AttachedLoss::Mse)
     return LossValues{train::MseOp::create(b, loc, type, x, target), target, {}, {}};
-  if (loss.kind == AttachedLoss::BceWithLogits)
-    return LossValues{train::BceWithLogitsOp::create(b, loc, type, x, target), target, {}, {}};
+  IntegerAttr ignored = loss.ignoreIndex ? b.getI64IntegerAttr(*loss.ignoreIndex) : IntegerAttr();
+  if (loss.kind == AttachedLoss::BceWithLogits) {
+    if (loss.ignoreIndex) // any number lies in no range
+      train::addIdLimit(function->getParentOfType<ModuleOp>(), loss.target, {0, 0, loss.ignoreIndex});
+    return LossValues{train::BceWithLogitsOp::create(b, loc, type, x, target, ignored), target, {}, {}};
+  }
   Value classes = target;
   if (loss.kind == AttachedLoss::TokenCrossEntropy && shapeOf(x).size() > 2)
     flattenTokens(b, loc, x, classes);
-  IntegerAttr ignored = loss.ignoreIndex ? b.getI64IntegerAttr(*loss.ignoreIndex) : IntegerAttr();
   // The device counts right answers of all places: where a class stands for none, evaluation counts them instead.
   const Value scores = ignoresClass(loss, x) ? Value() : x;
   if (loss.classWeights.empty())

@@ -22,7 +22,12 @@ struct LossOption {
 
 bool isAny(AttachedLoss kind) { return kind != AttachedLoss::None; }
 bool isCtc(AttachedLoss kind) { return kind == AttachedLoss::Ctc; }
-bool ignores(AttachedLoss kind) { return hasClasses(kind) || isCtc(kind); }
+bool ignores(AttachedLoss kind) { return hasClasses(kind) || isCtc(kind) || kind == AttachedLoss::BceWithLogits; }
+
+/// Whether a flag for all losses means this one: an id of tokens may be 0 or 1, which are answers of yes or no.
+bool inherits(AttachedLoss kind, std::optional<int64_t> ignoreIndex) {
+  return ignores(kind) && !(kind == AttachedLoss::BceWithLogits && ignoreIndex && isAnswer(*ignoreIndex));
+}
 
 bool takeName(const std::string &value, std::string &name) {
   name = value;
@@ -152,7 +157,7 @@ std::vector<OutputLoss> lossesOf(const TrainingSpec &spec) {
     if (loss.output.empty())
       loss.output = spec.output;
     // A loss alone is told of flags that it does not know.
-    if (!loss.ignoreIndex && (alone || ignores(loss.kind)))
+    if (!loss.ignoreIndex && (alone || inherits(loss.kind, spec.ignoreIndex)))
       loss.ignoreIndex = spec.ignoreIndex;
     if (loss.classWeights.empty() && (alone || hasClasses(loss.kind)))
       loss.classWeights = spec.classWeights;

@@ -3,6 +3,7 @@
 // looked up in the table of importers, the loss goes on top. Shapes are those of the MLIR types, so no separate shape
 // inference runs.
 #include "frontend/OnnxImport.h"
+#include "frontend/Adapters.h"
 #include "frontend/AssumedResults.h"
 #include "frontend/ConstantFolding.h"
 #include "frontend/ElementTypes.h"
@@ -66,6 +67,7 @@ public:
       if (Status imported = importFunction(training, report.notes); !imported)
         return imported.takeError();
     variables.removeUnused();
+    noteAdapters(*module);
     variables.setTied(tiedNames(file.model().graph(), graph));
     if (Status roles = reportRoles(graph, variables, hand, report.remarks); !roles)
       return roles.takeError();

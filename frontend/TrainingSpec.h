@@ -46,10 +46,13 @@ struct OutputLoss {
   std::string output;                 ///< empty: that of --output
   std::string target = "target";      ///< what data call the values that it compares with
   double weight = 1;                  ///< in the sum of all losses
-  std::optional<int64_t> ignoreIndex; ///< class id of targets that do not count
+  std::optional<int64_t> ignoreIndex; ///< class id, or number, of targets that do not count
   std::vector<double> classWeights;   ///< of a cross-entropy; empty: all count alike
   CtcOptions ctc = {};
 };
+
+/// Whether targets of bce-with-logits mean something by this number.
+constexpr bool isAnswer(int64_t number) { return number == 0 || number == 1; }
 
 struct TrainingSpec {
   static constexpr size_t mostLosses = 32;
@@ -57,7 +60,7 @@ struct TrainingSpec {
   AttachedLoss loss = AttachedLoss::SoftmaxCrossEntropy;
   std::vector<OutputLoss> losses; ///< --loss as words say it: in place of `loss`
   std::string output; ///< --output: the value that the loss is attached to and predictions are; empty: the first output
-  std::optional<int64_t> ignoreIndex; ///< --ignore-index: of cross-entropies and CTC, unless they have their own
+  std::optional<int64_t> ignoreIndex; ///< --ignore-index: of losses that know one, unless they have their own
   std::vector<double> classWeights;   ///< --class-weights: of cross-entropies, unless they have their own
   Optimizer optimizer = Optimizer::Sgd;
   InitialValues init = InitialValues::Keep;

@@ -131,16 +131,23 @@ void sluice::train::addIdLimit(ModuleOp module, StringRef input, IdLimit limit) 
   module->setAttr(idLimits, list.getDictionary(module.getContext()));
 }
 
-static constexpr llvm::StringLiteral outputList = "train.outputs";
+static constexpr llvm::StringLiteral outputList = "train.outputs", adapterList = "train.adapters";
 
-SmallVector<OutputAttr> sluice::train::outputsOf(ModuleOp module) {
-  auto list = module->getAttrOfType<ArrayAttr>(outputList);
-  return list ? llvm::to_vector(list.getAsRange<OutputAttr>()) : SmallVector<OutputAttr>();
+template <typename Attr> static SmallVector<Attr> listOf(ModuleOp module, StringRef name) {
+  auto list = module->getAttrOfType<ArrayAttr>(name);
+  return list ? llvm::to_vector(list.getAsRange<Attr>()) : SmallVector<Attr>();
 }
 
-void sluice::train::setOutputs(ModuleOp module, ArrayRef<OutputAttr> outputs) {
-  SmallVector<Attribute> list(outputs.begin(), outputs.end());
-  module->setAttr(outputList, Builder(module.getContext()).getArrayAttr(list));
+template <typename Attr> static void setList(ModuleOp module, StringRef name, ArrayRef<Attr> attributes) {
+  SmallVector<Attribute> list(attributes.begin(), attributes.end());
+  module->setAttr(name, Builder(module.getContext()).getArrayAttr(list));
+}
+
+SmallVector<OutputAttr> sluice::train::outputsOf(ModuleOp module) { return listOf<OutputAttr>(module, outputList); }
+void sluice::train::setOutputs(ModuleOp module, ArrayRef<OutputAttr> outputs) { setList(module, outputList, outputs); }
+SmallVector<AdapterAttr> sluice::train::adaptersOf(ModuleOp module) { return listOf<AdapterAttr>(module, adapterList); }
+void sluice::train::setAdapters(ModuleOp module, ArrayRef<AdapterAttr> adapters) {
+  setList(module, adapterList, adapters);
 }
 
 ReturnedValue sluice::train::returnedValue(OpOperand &returned) {

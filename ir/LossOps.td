@@ -36,13 +36,15 @@ def Train_MseOp : Train_LossOp<"mse"> {
 def Train_BceWithLogitsOp : Train_LossOp<"bce_with_logits"> {
   let summary = "mean binary cross-entropy of sigmoid(x) against targets in [0,1]";
   let description = [{
+    The mean is over the targets that are not `ignore_index`, where there is one; over none of them it is 0, like its gradients.
+
     - C1: x and target have one shape.
 
     ```mlir
     %loss = train.bce_with_logits %x, %target : (tensor<16x1xf32>, tensor<16x1xf32>) -> tensor<f32>
     ```
   }];
-  let arguments = (ins Train_Float:$x, Train_Float:$target);
+  let arguments = (ins Train_Float:$x, Train_Float:$target, OptionalAttr<I64Attr>:$ignore_index);
 }
 def Train_CtcLossOp : Train_LossOp<"ctc_loss", "::sluice::sched::IdsAttr ids();"> {
   let summary = "connectionist temporal classification: how likely log_softmax(x) spells the labels, whatever steps they take";

@@ -49,7 +49,7 @@ static LogicalResult buildLoss(Op op, OpBuilder &b, Gradients &gradients, Intege
 
 GRADIENT(SoftmaxCrossEntropyOp) { return buildLoss(*this, b, gradients, getIgnoreIndexAttr()); }
 GRADIENT(MseOp) { return buildLoss(*this, b, gradients); }
-GRADIENT(BceWithLogitsOp) { return buildLoss(*this, b, gradients); }
+GRADIENT(BceWithLogitsOp) { return buildLoss(*this, b, gradients, getIgnoreIndexAttr()); }
 
 template <typename Op> static LogicalResult ctcShapes(MaybeLoc loc, Op op) {
   auto x = ranked(op.getX()), target = ranked(op.getTarget());
@@ -159,7 +159,7 @@ KERNEL(SoftmaxCrossEntropyOp) {
   return loss(*this, LossKind::SoftmaxCrossEntropy, "forward", lossOperands, getIgnoreIndex());
 }
 KERNEL(MseOp) { return loss(*this, LossKind::MeanSquaredError, "forward", lossOperands); }
-KERNEL(BceWithLogitsOp) { return loss(*this, LossKind::BceWithLogits, "forward", lossOperands); }
+KERNEL(BceWithLogitsOp) { return loss(*this, LossKind::BceWithLogits, "forward", lossOperands, getIgnoreIndex()); }
 
 KERNEL(LossBackwardOp) {
   auto kind = llvm::StringSwitch<std::optional<LossKind>>(getLoss())

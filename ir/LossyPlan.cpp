@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The attribute is a dictionary of plain values: {allowed, error, usual, tensors = {NAME = [comparison, error]}}.
+// The attribute is #train.lossy, in plain values here: reports and code generation know nothing of builders.
 #include "ir/LossyPlan.h"
+
+#include "ir/Train.h"
 
 #include "mlir/IR/Builders.h"
 
@@ -17,41 +19,30 @@ const LossyTensor *LossyPlan::find(StringRef storage) const {
   return nullptr;
 }
 
+static_assert(static_cast<int>(Compared::AboveZero) == static_cast<int>(sluice::Comparison::AboveZero) &&
+                  getMaxEnumValForCompared() == static_cast<int>(sluice::Comparison::Otherwise),
+              "comparisons of the attribute are those of packed forms");
+
 void train::setLossyPlan(ModuleOp module, const LossyPlan &plan) {
   Builder b(module.getContext());
-  SmallVector<NamedAttribute> tensors;
+  SmallVector<LossyTensorAttr> tensors;
   for (const LossyTensor &tensor : plan.tensors)
-    tensors.push_back(b.getNamedAttr(
-        tensor.storage,
-        b.getArrayAttr({b.getI64IntegerAttr(static_cast<int>(tensor.compared)), b.getF64FloatAttr(tensor.error)})));
-  module->setAttr(lossy, b.getDictionaryAttr({b.getNamedAttr("allowed", b.getF64FloatAttr(plan.budget)),
-                                              b.getNamedAttr("error", b.getF64FloatAttr(plan.error)),
-                                              b.getNamedAttr("usual", b.getBoolAttr(plan.usual)),
-                                              b.getNamedAttr("tensors", b.getDictionaryAttr(tensors))}));
-}
-
-static double numberOf(Attribute attribute) {
-  auto number = dyn_cast_or_null<FloatAttr>(attribute);
-  return number ? number.getValueAsDouble() : 0;
+    tensors.push_back(LossyTensorAttr::get(b.getContext(), b.getStringAttr(tensor.storage),
+                                           static_cast<Compared>(tensor.compared), b.getF64FloatAttr(tensor.error)));
+  module->setAttr(lossy, LossyAttr::get(b.getContext(), b.getF64FloatAttr(plan.budget), b.getF64FloatAttr(plan.error),
+                                        plan.usual, tensors));
 }
 
 LossyPlan train::lossyPlanOf(ModuleOp module) {
   LossyPlan plan;
-  auto all = module->getAttrOfType<DictionaryAttr>(lossy);
+  auto all = module->getAttrOfType<LossyAttr>(lossy);
   if (!all)
     return plan;
-  plan.budget = numberOf(all.get("allowed"));
-  plan.error = numberOf(all.get("error"));
-  auto usual = all.getAs<BoolAttr>("usual");
-  plan.usual = usual && usual.getValue();
-  auto tensors = all.getAs<DictionaryAttr>("tensors");
-  for (NamedAttribute entry : tensors ? tensors.getValue() : ArrayRef<NamedAttribute>()) {
-    auto pair = dyn_cast<ArrayAttr>(entry.getValue());
-    auto compared = pair && pair.size() == 2 ? dyn_cast<IntegerAttr>(pair[0]) : IntegerAttr();
-    if (!compared || compared.getInt() < 0 || compared.getInt() > static_cast<int>(sluice::Comparison::Otherwise))
-      continue;
-    plan.tensors.push_back(
-        {entry.getName().str(), static_cast<sluice::Comparison>(compared.getInt()), numberOf(pair[1])});
-  }
+  plan.budget = all.getAllowed().getValueAsDouble();
+  plan.error = all.getError().getValueAsDouble();
+  plan.usual = all.getUsual();
+  for (LossyTensorAttr tensor : all.getTensors())
+    plan.tensors.push_back({tensor.getStorage().str(), static_cast<sluice::Comparison>(tensor.getCompared()),
+                            tensor.getError().getValueAsDouble()});
   return plan;
 }

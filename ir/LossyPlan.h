@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a plan's lossy actions do to the gradients, and what each activation could be packed into: the module attribute
-// `train.lossy`, which plan-memory leaves for reports and for codegen.
+// `train.lossy` (#train.lossy), which plan-memory leaves for reports and for codegen.
 #pragma once
 
 #include "runtime/PackedForms.h"
@@ -32,7 +32,7 @@ struct LossyPlan {
 
 void setLossyPlan(mlir::ModuleOp module, const LossyPlan &plan);
 
-/// Empty where the module has none, or none that setLossyPlan() has written.
+/// Empty where the module has none.
 LossyPlan lossyPlanOf(mlir::ModuleOp module);
 
 } // namespace sluice::train

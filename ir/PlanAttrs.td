@@ -16,7 +16,9 @@ def Train_ActionKind : I32EnumAttr<"ActionKind", "what happens to an activation 
 
 def Train_Bytes : DefaultValuedParameter<"int64_t", "0">;
 def Train_Position : DefaultValuedParameter<"int32_t", "-1">;
-def Train_Seconds : DefaultValuedParameter<"::mlir::FloatAttr", "::mlir::Builder($_ctxt).getF64FloatAttr(0)">;
+class Train_Float64 : DefaultValuedParameter<"::mlir::FloatAttr", "::mlir::Builder($_ctxt).getF64FloatAttr(0)">;
+def Train_Number : Train_Float64;
+def Train_Seconds : Train_Float64;
 def Train_Text : DefaultValuedParameter<"::mlir::StringAttr", "::mlir::StringAttr::get($_ctxt)">;
 
 def Train_AbsenceAttr : AttrDef<TrainDialect, "Absence"> {
@@ -84,6 +86,34 @@ def Train_PlanAttr : AttrDef<TrainDialect, "Plan"> {
     (`decisions` `[` $decisions^ `]`)? (`recomputes` `[` $recomputes^ `]`)? (`alternatives` `[` $alternatives^ `]`)? `>`
   }];
   let genVerifyDecl = 1;
+}
+
+def Train_Compared : I32EnumAttr<"Compared", "what gradients compare a tensor with, see Comparison of runtime/PackedForms.h", [
+    I32EnumAttrCase<"None", 0, "none">, I32EnumAttrCase<"AboveZero", 1, "above_zero">, I32EnumAttrCase<"Otherwise", 2, "otherwise">]> {
+  let cppNamespace = "::sluice::train";
+  let genSpecializedAttr = 0;
+}
+
+def Train_LossyTensorAttr : AttrDef<TrainDialect, "LossyTensor"> {
+  let mnemonic = "lossy_tensor";
+  let summary = "an activation that has packed forms, with the relative error of the gradients that its action is expected to cause";
+  let parameters = (ins "::mlir::StringAttr":$storage, EnumParameter<Train_Compared>:$compared, Train_Number:$error);
+  let assemblyFormat = "`<` struct(params) `>`";
+}
+
+def Train_LossyAttr : AttrDef<TrainDialect, "Lossy"> {
+  let mnemonic = "lossy";
+  let summary = "what a plan's lossy actions do to the gradients, the attribute `train.lossy` of the module";
+  let description = [{
+    `error` of `allowed` by the whole plan; without an error budget both are 0. `usual`: some errors are what codecs usually do, not measured.
+
+    ```mlir
+    #train.lossy<allowed = 0.01 : f64, error = 0.004 : f64 tensors [<storage = "relu_y", compared = above_zero, error = 0.004 : f64>]>
+    ```
+  }];
+  let parameters = (ins Train_Number:$allowed, Train_Number:$error, DefaultValuedParameter<"bool", "false">:$usual,
+    OptionalArrayRefParameter<"LossyTensorAttr">:$tensors);
+  let assemblyFormat = "`<` struct($allowed, $error, $usual) (`tensors` `[` $tensors^ `]`)? `>`";
 }
 
 #endif

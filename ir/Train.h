@@ -164,7 +164,8 @@ constexpr llvm::StringRef averageSuffix = "/ema", sumSuffix = "/gradient_sum";
 constexpr const char *copyOfAttribute = "train.copy_of";
 
 /// What a module says (train.id_limits) of an integer input that names rows or classes once the graph has moved or
-/// shifted it: values lie in [lower, upper), or are `ignored`. Nothing where both are 0.
+/// shifted it: values lie in [lower, upper), or are `ignored`. Where both are 0, nothing but what is ignored, which
+/// targets of floats may have, too.
 struct IdLimit {
   int64_t lower = 0, upper = 0;
   std::optional<int64_t> ignored = {};
@@ -177,6 +178,10 @@ void addIdLimit(mlir::ModuleOp module, llvm::StringRef input, IdLimit limit);
 /// The list of a module's outputs (train.outputs), those with attached losses first.
 llvm::SmallVector<OutputAttr> outputsOf(mlir::ModuleOp module);
 void setOutputs(mlir::ModuleOp module, llvm::ArrayRef<OutputAttr> outputs);
+
+/// The list of a module's adapters (train.adapters), by their variables' symbols.
+llvm::SmallVector<AdapterAttr> adaptersOf(mlir::ModuleOp module);
+void setAdapters(mlir::ModuleOp module, llvm::ArrayRef<AdapterAttr> adapters);
 
 /// What a value that a train function returns is to whoever runs it. Kept: a tensor, by its number among those; else a
 /// scalar: 0 the loss, 1 the count of right answers, 2 the norm of the gradients, from firstPart on the losses that the

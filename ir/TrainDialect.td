@@ -112,6 +112,24 @@ def Train_OutputAttr : AttrDef<TrainDialect, "Output"> {
   let assemblyFormat = "`<` struct(params) `>`";
 }
 
+def Train_AdapterAttr : AttrDef<TrainDialect, "Adapter"> {
+  let mnemonic = "adapter";
+  let summary = "a product of two narrow matrices beside a weight, as LoRA has it, in the list `train.adapters` of the module";
+  let description = [{
+    What reads x base adds scale * ((x first) second), so that base + scale * first second gives the same without them. Names are those of variables, each
+    of which holds its matrix or, where it says `..._transposed`, the transposed one. Hu et al. 2022. `shared`: base is read elsewhere, too.
+
+    ```mlir
+    #train.adapter<base = "fc.weight", first = "fc.lora_A.weight", second = "fc.lora_B.weight", scale = 2.0 : f64, base_transposed = true>
+    ```
+  }];
+  let parameters = (ins "::mlir::StringAttr":$base, "::mlir::StringAttr":$first, "::mlir::StringAttr":$second,
+    DefaultValuedParameter<"::mlir::FloatAttr", "::mlir::Builder($_ctxt).getF64FloatAttr(1)">:$scale,
+    DefaultValuedParameter<"bool", "false">:$base_transposed, DefaultValuedParameter<"bool", "false">:$first_transposed,
+    DefaultValuedParameter<"bool", "false">:$second_transposed, DefaultValuedParameter<"bool", "false">:$shared);
+  let assemblyFormat = "`<` struct(params) `>`";
+}
+
 def Train_CostAttr : AttrDef<TrainDialect, "Cost"> {
   let mnemonic = "cost";
   let summary = "what an op takes";

@@ -264,9 +264,10 @@ private:
 /// mean.
 enum class LossKind { SoftmaxCrossEntropy, MeanSquaredError, BceWithLogits };
 
-/// SoftmaxCrossEntropy: x [N,K,...] row-major, target I64 [N,...] class ids; targets that are `ignoreIndex`, which is
-/// no class, do not count; the session's labelSmoothing spreads the target over all classes, its mixShare adds the
-/// target of another sample. The others: x and target of one shape and layout. dx of backward may be of 16 bits (cuda).
+/// SoftmaxCrossEntropy: x [N,K,...] row-major, target I64 [N,...] class ids; the session's labelSmoothing spreads the
+/// target over all classes, its mixShare adds the target of another sample. The others: x and target of one shape and
+/// layout. Targets that are `ignoreIndex`, which is no class and no number that a target may be, do not count. dx of
+/// backward may be of 16 bits (cuda).
 class Loss : public Kernel {
 public:
   static constexpr int64_t none = INT64_MIN;

@@ -38,7 +38,7 @@ struct Input {
   Tensor slots[2];
   Tensor staging;
   int64_t upperBound = 0;           ///< I64: values must lie in [lowerBound, upperBound); both 0: unchecked
-  int64_t ignoreIndex = Loss::none; ///< I64: one more value that they may have
+  int64_t ignoreIndex = Loss::none; ///< one more value that they may have, of targets that do not count
   bool shared = false;              ///< all samples have it in common: its shape has no dimension of samples
   bool ofLossOnly = false;          ///< predictions do not depend on it
   int64_t lowerBound = 0;           ///< INT64_MIN: none, as INT64_MAX is no upperBound
@@ -59,6 +59,15 @@ struct Output {
 /// Another name that a variable has in PyTorch's state_dict, where modules share it.
 struct TiedName {
   const char *variable, *name;
+};
+
+/// A product of two narrow matrices beside a weight, as LoRA has it: what reads x base adds scale * ((x first) second).
+/// Names are of variables, which hold their matrices or the transposed ones.
+struct Adapter {
+  const char *base, *first, *second;
+  double scale;
+  bool baseTransposed, firstTransposed, secondTransposed;
+  bool shared; ///< something else reads the base, too
 };
 
 struct PlanRow { ///< one line of --plan
@@ -106,6 +115,8 @@ struct Program {
   int variableCount;
   const TiedName *tied = nullptr; ///< those of one variable in the order of their use
   int tiedCount = 0;
+  const Adapter *adapters = nullptr;
+  int adapterCount = 0;
   const Input *inputs; ///< model inputs in order, then the target (absent when the graph ends in its own loss)
   int inputCount;
   const PlanRow *plan;

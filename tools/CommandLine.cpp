@@ -69,7 +69,7 @@ void declareTraining(CLI::App &app, DriverOptions &o, Words &w) {
                  "what the loss is attached to and the program predicts (default: the model's first output)")
       ->option_text("NAME");
   app.add_option("--ignore-index", o.spec.ignoreIndex,
-                 "targets of a cross-entropy that are N do not count; N is no class (default: all count)")
+                 "targets that are N, which is no class, do not count; not of mse (default: all count)")
       ->option_text("N");
   app.add_option("--class-weights", w.classWeights,
                  "weights of a cross-entropy's classes, in their order, or @FILE with a number a line; the loss is the "

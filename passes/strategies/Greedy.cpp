@@ -12,8 +12,8 @@
 //
 // Complexity O(tensors * ops).
 //
-// Knobs: min-copy, bytes below which a copy costs more than it brings; default: smallestCopy(). every=0 (1: tensors leave
-// in every gap between two accesses, gradients, too; the paper's chains have one gap a tensor).
+// Knobs: min-copy, bytes below which a copy costs more than it brings; default: smallestCopy(). every=0 (1: tensors
+// leave in every gap between two accesses, gradients, too; the paper's chains have one gap a tensor).
 //
 // Fails below the live bytes that remain when every activation is away between its uses; chooses badly when the
 // last tensor of the prefix is much larger than what was missing (dynprog and mixed repair that).

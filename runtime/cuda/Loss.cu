@@ -34,12 +34,13 @@ __device__ double warpSumOfLogits(const float *x, int64_t classes) {
   return warpSum(sum);
 }
 
-/// How many targets are not `ignoreIndex`; one block.
-__global__ void countTargets(const int64_t *target, int64_t count, int64_t ignoreIndex, int64_t *counted) {
+/// How many targets are not `ignored`; one block.
+template <typename Target>
+__global__ void countTargets(const Target *target, int64_t count, Target ignored, int64_t *counted) {
   __shared__ int64_t shared[blockThreads / 32];
   int64_t sum = 0;
   for (int64_t i = threadIdx.x; i < count; i += blockThreads)
-    sum += target[i] != ignoreIndex;
+    sum += target[i] != ignored;
   sum = blockSum(sum, shared);
   if (threadIdx.x == 0)
     *counted = sum;
@@ -77,12 +78,13 @@ __global__ void crossEntropyPart(Samples samples, int64_t ignoreIndex, const flo
     partials[blockIdx.x] = sum;
 }
 
-__global__ void elementPart(LossKind kind, int64_t count, const float *x, const float *target, double *partials) {
+__global__ void elementPart(LossKind kind, int64_t count, float ignored, const float *x, const float *target,
+                            double *partials) {
   __shared__ double shared[blockThreads / 32];
   const int64_t begin = count * blockIdx.x / gridDim.x, end = count * (blockIdx.x + 1) / gridDim.x;
   double sum = 0;
   for (int64_t i = begin + threadIdx.x; i < end; i += blockThreads)
-    sum += elementLoss(kind, x[i], target[i]);
+    sum += countsElement(target[i], ignored) ? elementLoss(kind, x[i], target[i]) : 0;
   sum = blockSum(sum, shared);
   if (threadIdx.x == 0)
     partials[blockIdx.x] = sum;
@@ -120,9 +122,12 @@ __global__ void crossEntropyBackward(Samples samples, int64_t ignoreIndex, const
 }
 
 template <typename T>
-__global__ void elementBackward(LossKind kind, int64_t count, const float *x, const float *target, T *dx) {
+__global__ void elementBackward(LossKind kind, int64_t count, float ignored, const int64_t *counted, const float *x,
+                                const float *target, T *dx) {
+  const auto mean = static_cast<double>(counted ? *counted : count);
   SLUICE_GRID_LOOP(i, count)
-  store(dx + i, static_cast<float>(elementGradient(kind, x[i], target[i]) / static_cast<double>(count)));
+  store(dx + i,
+        countsElement(target[i], ignored) ? static_cast<float>(elementGradient(kind, x[i], target[i]) / mean) : 0.0f);
 }
 
 /// Whole numbers: the order of additions does not matter.
@@ -147,13 +152,14 @@ Loss::Loss(Node node, LossKind kind, Shape x, int64_t ignoreIndex)
 }
 
 /// Counts the targets that matter into the scratch of a loss that ignores some; null for others.
-static const int64_t *countedTargets(Stream &stream, const void *target, const Samples &samples, int64_t ignoreIndex,
+template <typename Target>
+static const int64_t *countedTargets(Stream &stream, const void *target, int64_t count, int64_t ignoreIndex,
                                      char *scratch) {
   if (ignoreIndex == Loss::none)
     return nullptr;
   auto *counted = reinterpret_cast<int64_t *>(scratch + cuda::lossPartials);
-  countTargets<<<1, blockThreads, 0, native(stream)>>>(static_cast<const int64_t *>(target), samples.count, ignoreIndex,
-                                                       counted);
+  countTargets<<<1, blockThreads, 0, native(stream)>>>(static_cast<const Target *>(target), count,
+                                                       static_cast<Target>(ignoreIndex), counted);
   return counted;
 }
 
@@ -172,13 +178,14 @@ void Loss::forward(Stream &stream, const Tensor &logits, const Tensor &target, c
     if (kind == LossKind::SoftmaxCrossEntropy) {
       const Samples samples(x);
       const auto part = samples.inner == 1 ? crossEntropyPart<32> : crossEntropyPart<1>;
-      counted = countedTargets(stream, pt, samples, ignoreIndex, reinterpret_cast<char *>(partials));
+      counted = countedTargets<int64_t>(stream, pt, samples.count, ignoreIndex, reinterpret_cast<char *>(partials));
       part<<<parts, blockThreads, 0, native(stream)>>>(samples, ignoreIndex, px, static_cast<const int64_t *>(pt),
                                                        state, note, partials);
       count = samples.count;
     } else {
-      elementPart<<<parts, blockThreads, 0, native(stream)>>>(kind, x.elements(), px, static_cast<const float *>(pt),
-                                                              partials);
+      counted = countedTargets<float>(stream, pt, count, ignoreIndex, reinterpret_cast<char *>(partials));
+      elementPart<<<parts, blockThreads, 0, native(stream)>>>(kind, count, ignoredElement(ignoreIndex), px,
+                                                              static_cast<const float *>(pt), partials);
     }
     finishLoss<<<1, blockThreads, 0, native(stream)>>>(partials, parts, count, counted, result);
   });
@@ -196,15 +203,16 @@ void Loss::backward(Stream &stream, const Tensor &logits, const Tensor &target, 
     if (kind == LossKind::SoftmaxCrossEntropy) {
       const Samples samples(x);
       const int width = samples.inner == 1 ? 32 : 1;
-      const int64_t *counted = countedTargets(stream, pt, samples, ignoreIndex, space);
+      const int64_t *counted = countedTargets<int64_t>(stream, pt, samples.count, ignoreIndex, space);
       const auto kernel = width == 32 ? crossEntropyBackward<32, T> : crossEntropyBackward<1, T>;
       kernel<<<blocksFor(samples.count * width, blockThreads), blockThreads, 0, native(stream)>>>(
           samples, ignoreIndex, counted, px, static_cast<const int64_t *>(pt), state, gradient);
       return;
     }
+    const int64_t *counted = countedTargets<float>(stream, pt, x.elements(), ignoreIndex, space);
     const auto kernel = elementBackward<T>;
     kernel<<<blocksFor(x.elements(), blockThreads), blockThreads, 0, native(stream)>>>(
-        kind, x.elements(), px, static_cast<const float *>(pt), gradient);
+        kind, x.elements(), ignoredElement(ignoreIndex), counted, px, static_cast<const float *>(pt), gradient);
   };
   stream.launch(node, "loss_backward",
                 [&] { forStored(dx.type, [&](auto *stored) { launch(static_cast<decltype(stored)>(pdx)); }); });

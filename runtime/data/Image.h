@@ -47,6 +47,14 @@ struct LabelMap {
 /// large.
 LabelMap decodeMask(const std::vector<uint8_t> &file, const std::string &name);
 
+/// A PNG of grey values, which decodeMask() gives back, with `bits` of them for each: 8 or 16. Begins with
+/// `maskPngHead` bytes that depend on the size and then with maskPngMark(). Throws std::runtime_error where it cannot
+/// be made.
+std::string encodeMask(const LabelMap &mask, int bits);
+inline constexpr size_t maskPngHead = 33; ///< signature and IHDR
+/// A text chunk that names who wrote it.
+std::string maskPngMark();
+
 /// A PNG of an image of three channels. Throws std::runtime_error where it cannot be made.
 std::string encodePng(const Image &image);
 

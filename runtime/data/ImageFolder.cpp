@@ -132,4 +132,8 @@ Image ImageFolder::readImage(int, int64_t sample) const {
 
 std::string ImageFolder::name(int, int64_t sample) const { return files[static_cast<size_t>(sample)].path; }
 
+std::string ImageFolder::fileStem(int64_t sample) const {
+  return fs::path(name(0, sample)).lexically_relative(folder).replace_extension().string();
+}
+
 } // namespace sluice

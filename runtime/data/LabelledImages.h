@@ -45,6 +45,7 @@ public:
   std::vector<std::string> paths() const override;
   Image readImage(int input, int64_t sample) const override;
   std::string name(int input, int64_t sample) const override;
+  std::string fileStem(int64_t sample) const override;
 
   std::vector<std::string> classNames() const override { return names; }
   /// Of images in formats that are not read, and whose numbers the classes have.

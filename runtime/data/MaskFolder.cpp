@@ -75,36 +75,47 @@ void MaskFolder::checkProgram() const {
                          ", which is no (N, height, width): use .npy files"));
 }
 
+[[noreturn]] static void refuseValues(const std::string &values, const std::string &why) {
+  throw UsageError(text("segmentation: values=", values, ": ", why,
+                        "; it lists the numbers of the classes in masks, from 0 to 65535, as 0:255 or 1-20"));
+}
+
 /// V, V:V or V-V, all classes in order.
-void MaskFolder::readValues() {
-  if (words.values.empty())
-    return;
-  classes.assign(65536, -1);
-  int32_t next = 0;
-  const auto refuse = [&](const std::string &why) {
-    throw UsageError(text("segmentation: values=", words.values, ": ", why,
-                          "; it lists the numbers of the classes in masks, from 0 to 65535, as 0:255 or 1-20"));
-  };
-  for (size_t at = 0; at <= words.values.size();) {
-    const size_t end = std::min(words.values.find(':', at), words.values.size());
-    const std::string part = words.values.substr(at, end - at);
+std::vector<uint16_t> maskNumbers(const std::string &values) {
+  std::vector<uint16_t> numbers;
+  std::vector<bool> given(65536);
+  const auto refuse = [&](const std::string &why) { refuseValues(values, why); };
+  for (size_t at = 0; at <= values.size();) {
+    const size_t end = std::min(values.find(':', at), values.size());
+    const std::string part = values.substr(at, end - at);
     const size_t dash = part.find('-');
     int64_t first = -1, last = -1;
     if (!parseNumber(part.substr(0, dash), first) ||
         !parseNumber(dash == std::string::npos ? part : part.substr(dash + 1), last) || first < 0 || last < first ||
         last > 65535)
       refuse(text("'", part, "' is neither a number nor a range of numbers"));
-    for (int64_t value = first; value <= last; ++value)
-      if (int32_t &place = classes[static_cast<size_t>(value)]; place < 0)
-        place = next++;
-      else
+    for (int64_t value = first; value <= last; ++value) {
+      if (given[static_cast<size_t>(value)])
         refuse(text(value, " is given twice"));
+      given[static_cast<size_t>(value)] = true;
+      numbers.push_back(static_cast<uint16_t>(value));
+    }
     at = end + 1;
   }
+  return numbers;
+}
+
+void MaskFolder::readValues() {
+  if (words.values.empty())
+    return;
+  const std::vector<uint16_t> numbers = maskNumbers(words.values);
+  classes.assign(65536, -1);
+  for (size_t k = 0; k < numbers.size(); ++k)
+    classes[numbers[k]] = static_cast<int32_t>(k);
   const Input &mask = program.inputs[program.inputCount - 1];
   const int64_t most = mask.staging.type == DataType::F32 ? 2 : mask.upperBound;
-  if (targets && most > 0 && next > most)
-    refuse(text("these are ", next, " classes, the model tells ", most, " apart"));
+  if (targets && most > 0 && static_cast<int64_t>(numbers.size()) > most)
+    refuseValues(words.values, text("these are ", numbers.size(), " classes, the model tells ", most, " apart"));
 }
 
 /// In one folder for both, PNG files are masks, or those of them that end in the suffix.
@@ -221,14 +232,15 @@ int64_t MaskFolder::classAt(uint16_t value, int64_t pixel, int width, const std:
   const Input &input = program.inputs[program.inputCount - 1];
   const int64_t found = classes.empty() ? value : classes[value];
   const bool floats = input.staging.type == DataType::F32;
-  if (!floats && found < 0 && value == input.ignoreIndex)
+  if ((floats ? found < 0 || found > 1 : found < 0) && value == input.ignoreIndex)
     return value;
   if (found >= 0 && (!floats || found <= 1))
     return found;
   throw DataError(text(
       path, " holds ", value, " at column ", pixel % width, ", row ", pixel / width, ", ",
       classes.empty() ? text("'", input.name, "' takes 0 and 1: ,values=0:", value, " after the folders makes 1 of it")
-                      : text("which is none of values=", words.values)));
+                      : text("which is none of values=", words.values),
+      floats ? text("; a number that counts as neither is that of sluicec --ignore-index=", value) : ""));
 }
 
 PlaneValues MaskFolder::readPlanes(int input, int64_t sample) const {
@@ -245,6 +257,10 @@ PlaneValues MaskFolder::readPlanes(int input, int64_t sample) const {
       std::memcpy(planes.values.data() + i * sizeof value, &value, sizeof value);
   }
   return planes;
+}
+
+std::string MaskFolder::fileStem(int64_t sample) const {
+  return fs::path(pairs[static_cast<size_t>(sample)].image).stem().string();
 }
 
 std::string MaskFolder::name(int input, int64_t sample) const {

@@ -21,6 +21,10 @@ struct MaskWords {
   std::string values;        ///< of the classes in masks, in their order; empty: 0, 1, 2...
 };
 
+/// The numbers of the classes in masks, in the classes' order, that `values` of MaskWords says. Throws UsageError for
+/// words that say none, or one twice.
+std::vector<uint16_t> maskNumbers(const std::string &values);
+
 class MaskFolder : public SampleSource {
 public:
   /// The program's first input takes the images, its last one their masks: one number a pixel, in whatever size.
@@ -34,6 +38,8 @@ public:
   PlaneValues readPlanes(int input, int64_t sample) const override;
   void read(int, int64_t, char *) const override {}
   std::string name(int input, int64_t sample) const override;
+  std::string fileStem(int64_t sample) const override;
+  std::optional<std::string> maskValues() const override { return words.values; }
   std::vector<std::string> notes() const override;
   /// Masks are packed: looking at all of many would take minutes.
   int64_t samplesToCheck() const override { return 1000; }

@@ -66,4 +66,39 @@ void PlaneMove::apply(const char *from, int64_t planes, size_t bytes, const void
     }
 }
 
+ImageChanges undone(const ImageChanges &changes, ImageSize from, ImageSize now) {
+  std::vector<ImageSize> sizes = {from}; // before each change, and after the last
+  for (const ImageChange &change : changes)
+    sizes.push_back(sizeBehind(change, sizes.back()));
+  using Kind = ImageChange::Kind;
+  ImageChanges back;
+  const auto resizeTo = [&](ImageSize to) {
+    if (now != to)
+      back.push_back({Kind::Resize, {0, 0, now.width, now.height}, to.width, to.height});
+    now = to;
+  };
+  const auto putInto = [&](const Box &box, ImageSize whole) {
+    if (now != whole || box.left != 0 || box.top != 0)
+      back.push_back({Kind::Crop, {-box.left, -box.top, whole.width, whole.height}});
+    now = whole;
+  };
+  for (size_t i = changes.size(); i-- > 0;) {
+    const ImageChange &change = changes[i];
+    if (change.kind == Kind::Resize) { // whatever size it has now
+      resizeTo({change.box.width, change.box.height});
+      putInto(change.box, sizes[i]);
+      continue;
+    }
+    resizeTo(sizes[i + 1]);
+    if (change.kind == Kind::Crop) {
+      putInto(change.box, sizes[i]);
+    } else if (change.kind == Kind::Flip || change.kind == Kind::Rotate) {
+      back.push_back(change);
+      back.back().degrees = -change.degrees;
+    }
+  }
+  resizeTo(from);
+  return back;
+}
+
 } // namespace sluice

@@ -24,4 +24,8 @@ private:
   std::vector<int32_t> source; ///< place in the plane before of each place after; -1: outside
 };
 
+/// What gives a plane of the size `now`, which lies over all of an image of the size `from` as `changes` left it, that
+/// image's own size again, with everything in its place.
+ImageChanges undone(const ImageChanges &changes, ImageSize from, ImageSize now);
+
 } // namespace sluice

@@ -57,6 +57,12 @@ public:
   /// What messages call a sample: "data/target.npy: sample 3".
   virtual std::string name(int input, int64_t sample) const = 0;
 
+  /// The file that a sample's first input is, below the folder of the data and without its ending: "dogs/12". Empty:
+  /// it is no file of its own.
+  virtual std::string fileStem(int64_t) const { return ""; }
+  /// Of masks, `values` of MaskWords; nothing: it has none.
+  virtual std::optional<std::string> maskValues() const { return std::nullopt; }
+
   /// What classes are called, where the source says it, by their number.
   virtual std::vector<std::string> classNames() const { return {}; }
 

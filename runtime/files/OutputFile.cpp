@@ -27,19 +27,20 @@ static bool isPartialName(const std::string &name) {
          name.find_first_not_of("0123456789-", sizeof prefix - 1) == name.size() - (sizeof suffix - 1);
 }
 
-/// Removes a file aside if it is this user's and has no writer.
+/// Removes a file or a folder aside if it is this user's and has no writer.
 static void removeIfStale(const std::string &path) {
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (file < 0)
     return;
   struct stat status;
-  if (fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
+  std::error_code ignored;
+  if (fstat(file, &status) == 0 && (S_ISREG(status.st_mode) || S_ISDIR(status.st_mode)) && status.st_uid == geteuid() &&
       flock(file, LOCK_EX | LOCK_NB) == 0)
-    unlink(path.c_str());
+    std::filesystem::remove_all(path, ignored); // follows no links
   close(file);
 }
 
-static void removeStalePartials(const std::string &folder) {
+void removeStalePartials(const std::string &folder) {
   DIR *entries = opendir(folder.c_str());
   if (!entries)
     return; // creating the file will say what is wrong
@@ -63,10 +64,16 @@ OutputFile::OutputFile(const std::string &path) : name(path) {
   create(folder);
 }
 
+std::string partialName(const std::string &folder, int number, const std::string &name) {
+  if (number >= 100000)
+    throw DataError(text("cannot write ", name, ": too many files named ", prefix, "*", suffix, " beside it"));
+  return joinPath(folder, text(prefix, getpid(), "-", number, suffix));
+}
+
 /// O_EXCL: never somebody else's file, nor what a link points to.
 void OutputFile::create(const std::string &folder) {
-  for (int number = 0; number < 100000; ++number) {
-    partial = joinPath(folder, text(prefix, getpid(), "-", number, suffix));
+  for (int number = 0;; ++number) {
+    partial = partialName(folder, number, name);
     descriptor = open(partial.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (descriptor < 0 && errno == EEXIST)
       continue;
@@ -79,7 +86,6 @@ void OutputFile::create(const std::string &folder) {
     close(descriptor);
     descriptor = -1;
   }
-  throw DataError(text("cannot write ", name, ": too many files named ", prefix, "*", suffix, " beside it"));
 }
 
 OutputFile::~OutputFile() {
@@ -110,7 +116,7 @@ void OutputFile::writeAt(uint64_t offset, const void *from, size_t bytes) {
   }
 }
 
-static void syncFolder(const std::string &path) {
+void syncFolder(const std::string &path) {
   const int folder = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder >= 0) {
     (void)fsync(folder);
@@ -135,7 +141,6 @@ void OutputFile::commit() {
     throw error;
   }
   close(holder);
-  // The new name is durable only when the folder is; some file systems cannot sync folders, which is no failure.
   syncFolder(parentFolder(name));
 }
 

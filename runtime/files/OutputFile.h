@@ -36,6 +36,14 @@ private:
 /// Appends all bytes of `from`, in pieces.
 void copyAll(const InputFile &from, OutputFile &to);
 
+/// What is written aside in `folder`, a file or a folder, is called by its writer and a number. Throws DataError, for
+/// `name`, where there are no more numbers.
+std::string partialName(const std::string &folder, int number, const std::string &name);
+/// Removes what writers that were killed left in the folder.
+void removeStalePartials(const std::string &folder);
+/// A new name is durable only when its folder is; some file systems cannot sync folders, which is no failure.
+void syncFolder(const std::string &path);
+
 /// Whether both are one existing file, links followed, or would be if they existed.
 bool isSameFile(const std::string &a, const std::string &b);
 

@@ -5,6 +5,7 @@
 #include "runtime/kernels/LossRules.h"
 #include "runtime/kernels/WrongId.h"
 
+#include <algorithm>
 #include <atomic>
 #include <string>
 
@@ -37,6 +38,12 @@ int64_t checkTargets(const char *node, const int64_t *target, const Samples &sam
       throw wrongId(IdUse::Class, node, target[s], s, samples.classes);
   }
   return counted;
+}
+
+/// How many elements' targets count.
+int64_t countElements(const float *target, int64_t elements, int64_t ignoreIndex) {
+  const float ignored = ignoredElement(ignoreIndex);
+  return ignoreIndex == Loss::none ? elements : elements - std::count(target, target + elements, ignored);
 }
 
 /// What of the session's state a cross-entropy reads.
@@ -108,9 +115,11 @@ void Loss::forward(Stream &stream, const Tensor &logits, const Tensor &target, c
       return;
     }
     const auto *wanted = static_cast<const float *>(pt);
-    const int64_t count = x.elements();
-    const double total = sumOver(count, partials, [&](int64_t i) { return elementLoss(kind, px[i], wanted[i]); });
-    *result = meanLoss(total, count);
+    const float ignored = ignoredElement(ignoreIndex);
+    const double total = sumOver(x.elements(), partials, [&](int64_t i) {
+      return countsElement(wanted[i], ignored) ? elementLoss(kind, px[i], wanted[i]) : 0;
+    });
+    *result = meanLoss(total, countElements(wanted, x.elements(), ignoreIndex));
   });
 }
 
@@ -132,10 +141,13 @@ void Loss::backward(Stream &stream, const Tensor &logits, const Tensor &target, 
       return;
     }
     const auto *wanted = static_cast<const float *>(pt);
-    const int64_t count = x.elements();
-    parallelRanges(count, 1 << 14, [&](int64_t begin, int64_t end) {
+    const float ignored = ignoredElement(ignoreIndex);
+    const auto counted = static_cast<double>(countElements(wanted, x.elements(), ignoreIndex));
+    parallelRanges(x.elements(), 1 << 14, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)
-        pdx[i] = static_cast<float>(elementGradient(kind, px[i], wanted[i]) / static_cast<double>(count));
+        pdx[i] = countsElement(wanted[i], ignored)
+                     ? static_cast<float>(elementGradient(kind, px[i], wanted[i]) / counted)
+                     : 0;
     });
   });
 }

@@ -94,6 +94,14 @@ SLUICE_KERNEL double sumOfLogits(const float *x, int64_t classes, int64_t step) 
   return sum;
 }
 
+/// Whether an element's target counts. `ignored`: what does not, a NaN for nothing, which no number equals.
+SLUICE_KERNEL bool countsElement(float target, float ignored) { return !(target == ignored); }
+
+/// The `ignored` of elements for a loss's ignoreIndex.
+inline float ignoredElement(int64_t ignoreIndex) {
+  return ignoreIndex == Loss::none ? NAN : static_cast<float>(ignoreIndex);
+}
+
 /// Mean squared error, or binary cross-entropy of a logit: max(x, 0) - x t + log(1 + exp(-|x|)).
 SLUICE_KERNEL double elementLoss(LossKind kind, float x, float target) {
   const double value = static_cast<double>(x), wanted = static_cast<double>(target);

@@ -73,7 +73,7 @@ void checkEvaluation(const Arguments &arguments) {
   if (arguments.best && !arguments.checkpoint)
     throw UsageError("--best needs --checkpoint DIR");
   if (arguments.predict.has_value() != arguments.output.has_value())
-    throw UsageError(arguments.predict ? "--predict needs --output FILE.npy, .npz, .csv or .json"
+    throw UsageError(arguments.predict ? "--predict needs --output FILE.npy, .npz, .csv or .json, or FOLDER/ for masks"
                                        : "--output needs --predict DIR");
 }
 
@@ -84,8 +84,7 @@ void checkNumberOfNames(const Arguments &arguments, const Program &program) {
   if (arguments.classes.empty() || !scores)
     return;
   const Output &output = program.outputs[0];
-  const int64_t labels = output.tensor.shape.elements() / program.batch,
-                count = scores->classes > 0 ? scores->classes : labels;
+  const int64_t count = scores->kinds(program.batch);
   const auto given = static_cast<int64_t>(arguments.classes.size());
   const auto isFolder = [](const std::optional<std::string> &data) {
     return data && data->compare(0, 12, "imagefolder:") == 0;

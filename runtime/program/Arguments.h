@@ -18,7 +18,7 @@ struct Arguments {
   std::optional<std::string> data, augment, mean, std, onBadData, evaluate, metrics, best, predict, output;
   std::optional<int64_t> workers;
   std::optional<double> validationSplit; ///< percent
-  std::optional<std::string> log, tensorboard, report, trace, checkpoint, resume, init, exportTo, recipe, dumpGradients,
+  std::optional<std::string> log, tensorboard, report, trace, checkpoint, resume, exportTo, recipe, dumpGradients,
       profileOut, offloadTo;
   std::optional<int64_t> steps, epochs, checkpointEvery, keepCheckpoints, threads, evaluateEvery, patience,
       profileErrors;
@@ -27,8 +27,9 @@ struct Arguments {
   std::optional<std::string> schedule, warmup, lossScale;
   std::optional<int64_t> accumulate;
   std::optional<double> minimumRate, clipValue, clipNorm, averageDecay, labelSmoothing, mixup;
-  std::vector<std::string> groups, inputs, classes, columns, categorical;
+  std::vector<std::string> init, groups, inputs, classes, columns, categorical;
   std::string knownColumns;                ///< of the weights, see TableColumns::known()
+  std::string maskValues;                  ///< of the weights, see Preparation
   std::vector<std::string> offeredClasses; ///< of the weights, for other data than theirs
   std::set<std::string> carried; ///< of --mean, --std, --augment, --input those that are of the weights, not given
   bool nesterov = false, shuffle = false, plan = false, noGraph = false, force = false, help = false, quiet = false,

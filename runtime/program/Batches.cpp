@@ -17,10 +17,13 @@ static int64_t countTargets(Session &session, const Program &program, const Outp
     return program.batch;
   const Input &target = program.inputs[output.target];
   const int64_t all = target.staging.shape.elements();
-  if (target.ignoreIndex == Loss::none)
+  if (target.ignoreIndex == Loss::none || hasLoss(output, "mse"))
     return all;
-  const auto *classes = static_cast<const int64_t *>(session.toDevice.address(target.staging));
-  return all - std::count(classes, classes + all, target.ignoreIndex);
+  const void *values = session.toDevice.address(target.staging);
+  const auto without = [&](const auto *first, auto ignored) { return all - std::count(first, first + all, ignored); };
+  return target.staging.type == DataType::F32
+             ? without(static_cast<const float *>(values), static_cast<float>(target.ignoreIndex))
+             : without(static_cast<const int64_t *>(values), target.ignoreIndex);
 }
 
 void Batches::gather(Position position) {

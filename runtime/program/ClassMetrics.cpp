@@ -47,11 +47,12 @@ void RocArea::addClass(const float *row, int64_t stride, int64_t right) {
   }
 }
 
-void RocArea::addLabels(const float *row, const float *labels) {
-  for (size_t k = 0; k < scores.size(); ++k) {
-    scores[k].push_back(row[k]);
-    there[k].push_back(labels[k] > 0.5f);
-  }
+void RocArea::addLabels(const float *row, const float *labels, int64_t stride, float ignored) {
+  for (size_t k = 0; k < scores.size(); ++k, row += stride, labels += stride)
+    if (*labels != ignored) {
+      scores[k].push_back(*row);
+      there[k].push_back(*labels > 0.5f);
+    }
 }
 
 static std::optional<double> areaOf(const std::vector<float> &scores, const std::vector<bool> &there) {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Precision, recall and F1 of classes, the area under the ROC curve, and R2, as scikit-learn has them: sums over an
-// evaluation, and what follows from them.
+// Precision, recall, F1 and IoU of classes, the area under the ROC curve, and R2, as scikit-learn has them: sums over
+// an evaluation, and what follows from them.
 #pragma once
 
 #include "runtime/Tensor.h"
 
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -20,6 +21,8 @@ struct Hits {
   double recall() const { return ratio(right, there); }
   /// The harmonic mean of both.
   double f1() const { return ratio(2 * right, there + answered); }
+  /// Where it was there and answered over where it was either: intersection over union, Jaccard's index.
+  double iou() const { return ratio(right, there + answered - right); }
 
 private:
   static double ratio(int64_t part, int64_t of) {
@@ -45,8 +48,9 @@ public:
 
   /// Scores of one answer, `stride` elements apart, and its class.
   void addClass(const float *scores, int64_t stride, int64_t right);
-  /// Scores and labels of one sample, which are there where they are above 1/2.
-  void addLabels(const float *scores, const float *labels);
+  /// Scores and labels of one sample or pixel, `stride` elements apart, which are there where they are above 1/2; none
+  /// that is `ignored`, which a NaN never is.
+  void addLabels(const float *scores, const float *labels, int64_t stride = 1, float ignored = NAN);
 
   /// Nothing where no class or label has both answers of it and of others.
   std::optional<double> value() const;

@@ -82,48 +82,12 @@ void Dataset::takeShare() {
 
 int64_t Dataset::memberAt(int64_t index) const { return members.empty() ? index : members[static_cast<size_t>(index)]; }
 
-/// Before training rather than hours into it; gather() checks again, for files may change meanwhile.
-void Dataset::checkAllRanges() {
-  for (int i = 0; i < program.inputCount; ++i) {
-    const Input &in = program.inputs[i];
-    if (in.staging.type != DataType::I64 || !in.isBounded() || (!options.targets && !isPredictedFrom(program, i)))
-      continue;
-    const int64_t all = in.shared ? 1 : count, checked = std::min(all, source->samplesToCheck());
-    for (int64_t n = 0; n < checked; ++n) {
-      const int64_t sample = memberAt(all / checked * n + all % checked * n / checked);
-      try {
-        checkSample(i, sample);
-      } catch (const DataError &error) {
-        if (in.shared)
-          throw;
-        handleBad(sample, error);
-      }
-    }
-  }
-}
-
-void Dataset::checkSample(int input, int64_t sample) {
-  if (source->form(input) == Form::Planes) {
-    readPlanes(input, sample);
-    return;
-  }
-  const Input &in = program.inputs[input];
-  const int64_t elements = sampleElements(in);
-  std::vector<char> buffer(static_cast<size_t>(elements) * byteWidth(in.staging.type));
-  source->read(input, sample, buffer.data());
-  checkValues(input, sample, buffer.data(), elements);
-  if (program.outputCount > 0 && input == program.outputs[0].target && elements == 1)
-    noteClass(buffer.data());
-}
-
-/// Whether all samples of each class lie one after the other.
-void Dataset::noteClass(const char *bytes) {
-  int64_t value = 0;
-  std::memcpy(&value, bytes, sizeof value);
-  if (!byClass || value == classBefore)
-    return;
-  byClass = classesSeen.insert(value).second;
-  classBefore = value;
+std::string Dataset::fileStem(int64_t index) const {
+  const int64_t sample = memberAt(index);
+  if (const std::string stem = source->fileStem(sample); !stem.empty())
+    return stem;
+  const std::string number = std::to_string(sample), last = std::to_string(source->samples() - 1);
+  return std::string(last.size() - number.size(), '0') + number;
 }
 
 std::vector<std::string> Dataset::warnings() const {
@@ -134,41 +98,6 @@ std::vector<std::string> Dataset::warnings() const {
     list.push_back(text(options.where, " holds its samples class by class, so that batches see one class ",
                         "after the other: give --shuffle"));
   return list;
-}
-
-/// A NaN in the data would be one in the loss, and nobody would know from where.
-void Dataset::checkNumbers(int input, int64_t sample, const char *values, int64_t elements) const {
-  for (int64_t i = 0; i < elements; ++i) {
-    float value;
-    std::memcpy(&value, values + i * 4, sizeof value);
-    if (std::isnan(value))
-      throw DataError(text(source->name(input, sample), " holds NaN for '", program.inputs[input].name,
-                           "': --on-bad-data=skip leaves such samples out, --on-bad-data=keep takes NaN"));
-  }
-}
-
-/// `width`: of the planes that they are, 0 for none.
-void Dataset::checkValues(int input, int64_t sample, const char *values, int64_t elements, int width) const {
-  const Input &in = program.inputs[input];
-  if (in.staging.type == DataType::F32 && !options.keepNan)
-    return checkNumbers(input, sample, values, elements);
-  if (in.staging.type != DataType::I64 || !in.isBounded())
-    return;
-  for (int64_t i = 0; i < elements; ++i) {
-    int64_t value;
-    std::memcpy(&value, values + i * 8, sizeof value);
-    if (value == in.ignoreIndex || (value >= in.lowerBound && value < in.upperBound))
-      continue;
-    const std::string place = width > 0 ? text(" at column ", i % width, ", row ", i / width) : "";
-    const std::string range = in.lowerBound == INT64_MIN ? text("be at most ", in.upperBound - 1)
-                              : in.upperBound == INT64_MAX
-                                  ? text("be at least ", in.lowerBound)
-                                  : text("lie between ", in.lowerBound, " and ", in.upperBound - 1);
-    throw DataError(text(source->name(input, sample), " holds ", value, place, ", '", in.name, "' must ", range,
-                         (value == 255 && width > 0) || (value < 0 && isTarget(program, input))
-                             ? text(", or be ", value, " in a program compiled with --ignore-index=", value)
-                             : ""));
-  }
 }
 
 Position Dataset::normalize(Position position) const {
@@ -255,8 +184,10 @@ void Dataset::gatherOne(int64_t index, int64_t epoch, size_t at, const std::vect
     const int64_t sample = memberAt(now);
     next = (now + 1) % count;
     try {
-      gatherSample(sample, epoch, at, staging, buffer);
+      const std::optional<ImageSize> size = gatherSample(sample, epoch, at, staging, buffer);
       const std::lock_guard<std::mutex> lock(badMutex);
+      if (size && options.keepSizes)
+        sizes[sample] = *size;
       for (const int64_t other : passed)
         instead[other] = now; // so that no part of the data is walked through twice
       return;
@@ -269,8 +200,8 @@ void Dataset::gatherOne(int64_t index, int64_t epoch, size_t at, const std::vect
   }
 }
 
-void Dataset::gatherSample(int64_t sample, int64_t epoch, size_t at, const std::vector<void *> &staging,
-                           std::vector<char> &buffer) const {
+std::optional<ImageSize> Dataset::gatherSample(int64_t sample, int64_t epoch, size_t at,
+                                               const std::vector<void *> &staging, std::vector<char> &buffer) const {
   std::optional<ImageSize> size;
   for (int i = 0; i < program.inputCount; ++i) {
     auto *to = static_cast<char *>(staging[static_cast<size_t>(i)]);
@@ -298,6 +229,7 @@ void Dataset::gatherSample(int64_t sample, int64_t epoch, size_t at, const std::
     }
     toPhysical(one, buffer.data(), to);
   }
+  return size;
 }
 
 void Dataset::gather(Position position, const std::vector<void *> &staging) {

@@ -46,9 +46,10 @@ struct DataOptions {
   std::vector<std::string> offered; ///< instead: names that count where the folders have no others
   double mixup = 0;                 ///< above 0: the samples of a batch are mixed (Mixup.h), which must be possible
   bool skipBad = false;             ///< the next one takes the place of a sample that cannot be used; see leaveOutBad()
-  std::string noSkip;   ///< without `skipBad`: why, said with the first such sample; empty: it was not asked for
-  bool keepNan = false; ///< floats that are no numbers can be used
-  int workers = 1;      ///< threads that read samples, the caller's among them
+  std::string noSkip;     ///< without `skipBad`: why, said with the first such sample; empty: it was not asked for
+  bool keepNan = false;   ///< floats that are no numbers can be used
+  bool keepSizes = false; ///< those of images are remembered, for imageSize()
+  int workers = 1;        ///< threads that read samples, the caller's among them
 };
 
 /// What the command line says of data in general: everything but `where`, `shuffle`, `share`, `targets`, `padded`,
@@ -77,6 +78,13 @@ public:
       ++input;
     return source->name(input, memberAt(index));
   }
+  /// SampleSource::fileStem(), or the sample's number in the data, in as many digits as the last one has.
+  std::string fileStem(int64_t index) const;
+  /// SampleSource::maskValues().
+  std::optional<std::string> maskValues() const { return source->maskValues(); }
+  /// What gives a plane of this size over the image of a sample that was gathered with `keepSizes`, the image's own
+  /// size (Planes.h); nothing where the sample has no image.
+  ImageChanges backToImage(int64_t index, ImageSize plane) const;
   std::vector<std::string> notes() const { return source->notes(); }
   /// SampleSource::warnings(), and what is to be said of the order.
   std::vector<std::string> warnings() const;
@@ -122,8 +130,9 @@ private:
   int64_t indexAt(Position position);
   void gatherOne(int64_t index, int64_t epoch, size_t at, const std::vector<void *> &staging,
                  std::vector<char> &buffer);
-  void gatherSample(int64_t sample, int64_t epoch, size_t at, const std::vector<void *> &staging,
-                    std::vector<char> &buffer) const;
+  /// Returns the size of the first image, where there is one.
+  std::optional<ImageSize> gatherSample(int64_t sample, int64_t epoch, size_t at, const std::vector<void *> &staging,
+                                        std::vector<char> &buffer) const;
   ImageChanges changesOf(int input, ImageSize size, int64_t epoch, int64_t sample) const;
   PlaneValues readPlanes(int input, int64_t sample) const;
   void gatherImage(int input, int64_t sample, int64_t epoch, std::optional<ImageSize> &size,
@@ -149,7 +158,8 @@ private:
   int64_t leftOut = 0; ///< of these
   Skipped told;
   std::unordered_map<int64_t, int64_t> instead; ///< of bad ones the next good one, counting members
-  std::mutex badMutex;
+  std::unordered_map<int64_t, ImageSize> sizes; ///< of the images of samples, where they are to be remembered
+  std::mutex badMutex;                          ///< and of these
 };
 
 } // namespace sluice

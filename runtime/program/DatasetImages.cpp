@@ -77,6 +77,13 @@ void Dataset::gatherImage(int input, int64_t sample, int64_t epoch, std::optiona
                                                reinterpret_cast<float *>(buffer.data()));
 }
 
+ImageChanges Dataset::backToImage(int64_t index, ImageSize plane) const {
+  const int64_t sample = memberAt(index);
+  const auto size = sizes.find(sample);
+  return size == sizes.end() ? ImageChanges()
+                             : undone(changesOf(firstImage, size->second, 0, sample), size->second, plane);
+}
+
 PlaneValues Dataset::readPlanes(int input, int64_t sample) const {
   PlaneValues planes = source->readPlanes(input, sample);
   const int64_t elements = planes.planes * planes.size.width * planes.size.height;
@@ -85,8 +92,8 @@ PlaneValues Dataset::readPlanes(int input, int64_t sample) const {
 }
 
 /// The values of planes, changed as the first image is, whose size is known where it was read, and then in the size
-/// that the model has them in. Where nothing of an image is, a class is one that is ignored, if there is one, anything
-/// else 0.
+/// that the model has them in. Where nothing of an image is, they are what is ignored, if there is such a number, else
+/// 0.
 void Dataset::gatherPlanes(int input, int64_t sample, int64_t epoch, std::optional<ImageSize> size,
                            std::vector<char> &buffer) const {
   const Input &in = program.inputs[input];
@@ -103,10 +110,11 @@ void Dataset::gatherPlanes(int input, int64_t sample, int64_t epoch, std::option
   const ImageSize wanted{static_cast<int>(shape[shape.rank - 1]), static_cast<int>(shape[shape.rank - 2])};
   if (now != wanted)
     changes.push_back({ImageChange::Kind::Resize, {0, 0, now.width, now.height}, wanted.width, wanted.height});
-  const bool ignores = in.staging.type == DataType::I64 && in.ignoreIndex != Loss::none;
-  const int64_t fill = ignores ? in.ignoreIndex : 0; // 0 has the same bits as a float
+  const int64_t number = in.ignoreIndex == Loss::none ? 0 : in.ignoreIndex;
+  const auto real = static_cast<float>(number);
+  const void *fill = in.staging.type == DataType::F32 ? static_cast<const void *>(&real) : &number;
   PlaneMove(changes, planes.size)
-      .apply(planes.values.data(), planes.planes, byteWidth(in.staging.type), &fill, buffer.data());
+      .apply(planes.values.data(), planes.planes, byteWidth(in.staging.type), fill, buffer.data());
 }
 
 } // namespace sluice

@@ -100,10 +100,7 @@ Evaluation resultOf(const Losses &losses, const Tally &tally, const MetricChoice
   for (const MeasuredOutput &one : choice.measured()) {
     if (one.has(Metric::Confusion))
       result.confusions[one.label] = tally.confusion(one.label);
-    if (one.has(Metric::MeanIou))
-      for (const std::optional<double> &iou : iousOf(tally.confusion(one.label)))
-        result.ious[one.label].push_back(iou.value_or(0)); // as precision and recall have it
-    if (one.has(Metric::Precision) || one.has(Metric::Recall) || one.has(Metric::F1))
+    if (one.countsHits())
       result.hits[one.label] = tally.classHits(one.label);
   }
   losses.describe(choice, result.values);

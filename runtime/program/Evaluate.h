@@ -12,9 +12,8 @@ namespace sluice {
 
 struct Evaluation {
   std::map<Measure, double> values; ///< of the metrics that are numbers, as far as there is anything to count
-  std::map<std::string, Confusion> confusions;     ///< of outputs by their labels, where they were asked for
-  std::map<std::string, std::vector<double>> ious; ///< of the classes of outputs, where mean_iou was asked for
-  std::map<std::string, std::vector<Hits>> hits;   ///< of their classes, where precision, recall or F1 was asked for
+  std::map<std::string, Confusion> confusions;   ///< of outputs by their labels, where they were asked for
+  std::map<std::string, std::vector<Hits>> hits; ///< of their classes or labels, where MeasuredOutput::countsHits()
   int64_t samples = 0;
   int64_t leftOut = 0; ///< bad ones beside these, which count nowhere
 };

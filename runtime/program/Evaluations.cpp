@@ -108,15 +108,14 @@ void Evaluations::tellClasses(const Evaluation &result, LogFields &fields) const
     show(label, hitsText(classes, files.classes));
     for (const auto &[key, value] : {std::pair{"precision_by_class", &Hits::precision},
                                      {"recall_by_class", &Hits::recall},
-                                     {"f1_by_class", &Hits::f1}}) {
+                                     {"f1_by_class", &Hits::f1},
+                                     {"iou_by_class", &Hits::iou}}) {
       std::vector<double> list;
       for (const Hits &hits : classes)
         list.push_back((hits.*value)());
       fields.push_back({prefixOf(label) + key, list});
     }
   }
-  for (const auto &[label, ious] : result.ious)
-    fields.push_back({prefixOf(label) + "iou_by_class", ious});
   for (const auto &[label, confusion] : result.confusions) {
     show(label, confusionText(confusion, files.classes));
     fields.push_back({prefixOf(label) + "confusion", confusion});

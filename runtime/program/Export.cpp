@@ -6,9 +6,11 @@
 #include "runtime/files/File.h"
 #include "runtime/files/OutputFile.h"
 #include "runtime/files/Safetensors.h"
+#include "runtime/program/Adapters.h"
 #include "runtime/program/TensorIO.h"
 #include "runtime/program/WeightNames.h"
 
+#include <optional>
 #include <vector>
 
 namespace sluice {
@@ -20,12 +22,21 @@ static void checkRange(const Variable &variable, const InputFile &file) {
                          ", the file has ", file.size()));
 }
 
-/// Writes a tensor's bytes, row-major.
-static void putTensor(Session &session, const Tensor &tensor, bool transpose, const TensorToWrite::Put &put) {
+/// Passes on a tensor's bytes, row-major, or what it has become by merging.
+static void readMerged(Session &session, const Tensor &tensor, const std::vector<float> *merged,
+                       const TensorToWrite::Put &put) {
+  if (merged)
+    put(merged->data(), merged->size() * sizeof(float));
+  else
+    readTensor(session, tensor, put);
+}
+
+static void putTensor(Session &session, const Tensor &tensor, const std::vector<float> *merged, bool transpose,
+                      const TensorToWrite::Put &put) {
   if (!transpose)
-    return readTensor(session, tensor, put);
+    return readMerged(session, tensor, merged, put);
   std::vector<char> rows, columns(tensor.bytes());
-  readTensor(session, tensor, [&](const void *data, size_t bytes) {
+  readMerged(session, tensor, merged, [&](const void *data, size_t bytes) {
     const char *piece = static_cast<const char *>(data);
     rows.insert(rows.end(), piece, piece + bytes);
   });
@@ -33,22 +44,31 @@ static void putTensor(Session &session, const Tensor &tensor, bool transpose, co
   put(columns.data(), columns.size());
 }
 
+/// Of --export=FILE,merged.
+static std::optional<MergedWeights> mergedBy(const WeightFile &to, Session &session, const Program &program) {
+  return to.merged ? std::optional<MergedWeights>(std::in_place, session, program) : std::nullopt;
+}
+
 /// Parameters, statistics and frozen weights under the names that they have in PyTorch's state_dict, shared ones under
 /// each.
 static void exportWeights(const WeightFile &to, Session &session, const Program &program, Metadata metadata) {
   const WeightNames names(to.map, program);
+  const std::optional<MergedWeights> merged = mergedBy(to, session, program);
   std::vector<TensorToWrite> tensors;
   for (int i = 0; i < program.variableCount; ++i) {
     const Variable &variable = program.variables[i];
-    if (!isModelTensor(variable) || (to.trainedOnly && !isTrained(variable)))
+    if (!isModelTensor(variable) || (to.trainedOnly && !isTrained(variable)) ||
+        (merged && merged->isAdded(variable.name)))
       continue;
-    const Tensor &tensor = variable.tensor;
+    const Tensor &tensor = exportedTensor(program, variable);
+    const std::vector<float> *values = merged ? merged->find(variable.name) : nullptr;
     const bool transpose = names(variable).transpose;
     const Shape shape = transpose ? Shape{tensor.shape[1], tensor.shape[0]} : tensor.shape;
     for (const std::string &name : names(variable).names)
-      tensors.push_back({name, tensor.type, shape, [&session, &tensor, transpose](const TensorToWrite::Put &put) {
-                           putTensor(session, tensor, transpose, put);
-                         }});
+      tensors.push_back(
+          {name, tensor.type, shape, [&session, &tensor, values, transpose](const TensorToWrite::Put &put) {
+             putTensor(session, tensor, values, transpose, put);
+           }});
   }
   // "pt": transformers asks for it.
   metadata["format"] = "pt";
@@ -59,6 +79,12 @@ static void exportWeights(const WeightFile &to, Session &session, const Program 
 void checkExport(const WeightFile &to, const Program &program) {
   if (to.skipMismatched)
     throw UsageError("--export: skip-mismatched is an option of --init");
+  if (to.merged && to.trainedOnly)
+    throw UsageError(text("--export ", to.path,
+                          ": merged and trained-only exclude each other: what adapters are added "
+                          "to is not trained"));
+  if (to.merged)
+    checkMerging(program);
   if (to.isSafetensors())
     return WeightNames(to.map, program).requireDistinct();
   if (to.map)
@@ -94,6 +120,7 @@ void exportModel(const std::string &words, Session &session, const Program &prog
   InputFile original(besideExecutable(program.exportTemplate));
   OutputFile copy(path);
   copyAll(original, copy);
+  const std::optional<MergedWeights> merged = mergedBy(to, session, program);
   const std::string added = onnxMetadata(metadata);
   copy.write(added.data(), added.size());
   for (int i = 0; i < program.variableCount; ++i) {
@@ -102,7 +129,10 @@ void exportModel(const std::string &words, Session &session, const Program &prog
       continue;
     checkRange(variable, original);
     uint64_t at = static_cast<uint64_t>(variable.exportOffset);
-    readTensor(session, variable.tensor, [&](const void *data, size_t bytes) {
+    const std::string name = variable.source ? variable.source : variable.name;
+    const std::vector<float> zeros(merged && merged->isSecond(name) ? variable.tensor.bytes() / sizeof(float) : 0);
+    const std::vector<float> *values = !merged ? nullptr : zeros.empty() ? merged->find(name) : &zeros;
+    readMerged(session, variable.tensor, values, [&](const void *data, size_t bytes) {
       copy.writeAt(at, data, bytes);
       at += bytes;
     });

@@ -64,9 +64,9 @@ std::vector<Flag> dataFlags() {
        &Arguments::evaluate},
       {"--predict", "DIR|KIND:PATH", "at the end, what the model makes of each of these samples; needs no targets",
        &Arguments::predict},
-      {"--output", "FILE",
+      {"--output", "FILE|FOLDER/",
        "where --predict writes it, in the order of the samples: numbers as .npy, with names of samples and classes as "
-       ".npz, .csv or .json",
+       ".npz, .csv or .json; of segmentation into a folder, as a PNG for each image",
        &Arguments::output},
   };
 }
@@ -143,7 +143,8 @@ std::vector<Flag> fileFlags() {
   return {
       {"--recipe", "FILE.toml", "flags of this run, KEY = VALUE a line; the command line wins", &Arguments::recipe},
       {"--init", "FILE.safetensors",
-       "start from these weights, with [,map=FILE.toml][,skip-mismatched] behind them (default: those of the model)",
+       "start from these weights, with [,map=FILE.toml][,skip-mismatched] behind them (default: those of the model); "
+       "of several files, as a base and adapters, the last that holds a tensor counts",
        &Arguments::init},
       {"--checkpoint", "DIR", "write DIR/checkpoint.safetensors and DIR/recipe.toml at the end",
        &Arguments::checkpoint},
@@ -155,7 +156,10 @@ std::vector<Flag> fileFlags() {
        "checkpoints lack frozen weights, which --resume takes from the program's weights or from --init",
        &Arguments::checkpointTrainedOnly},
       {"--resume", "DIR", "go on from the checkpoint in DIR, or from this file", &Arguments::resume},
-      {"--export", "FILE", "write the trained model: FILE.onnx, or FILE.safetensors[,map=FILE.toml][,trained-only]",
+      {"--export", "FILE",
+       "write the trained model: FILE.onnx, or FILE.safetensors[,map=FILE.toml][,trained-only]; ,merged adds adapters "
+       "to "
+       "their weights",
        &Arguments::exportTo},
       {"--log", "FILE.jsonl", "write one JSON object a line: start, steps, evaluations, end", &Arguments::log},
       {"--force", nullptr, "write over files that other programs wrote", &Arguments::force},

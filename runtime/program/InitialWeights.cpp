@@ -20,17 +20,47 @@ static Shape shapeInFile(const Variable &variable, bool transpose) {
   return shape;
 }
 
-bool InitialWeights::fits(const Variable &variable, const std::string &name, bool transpose, std::string &why) const {
+InitialWeights::Source::Source(const std::string &flag, const Program &program)
+    : flag(flag), words(flag), file(words.path), names(words.map, program) {
+  if (words.trainedOnly || words.merged)
+    throw UsageError(text("--init: ", words.merged ? "merged" : "trained-only", " is an option of --export"));
+  std::set<std::string> used;
+  for (int i = 0; i < program.variableCount; ++i) {
+    const Variable &variable = program.variables[i];
+    if (!isModelTensor(variable))
+      continue;
+    std::string name;
+    for (const std::string &each : names(variable).names) {
+      if (!file.contains(each))
+        continue;
+      used.insert(each);
+      if (name.empty())
+        name = each;
+      else
+        requireOne(variable, name, each);
+    }
+    if (name.empty())
+      absent.push_back(variable.name);
+    else
+      present[&variable] = name;
+  }
+  for (const auto &[name, entry] : file.tensors())
+    if (!used.count(name) && entry.type.find('F') != std::string::npos) // counters of batches say nothing
+      unused.push_back(name);
+}
+
+bool InitialWeights::Source::fits(const Variable &variable, const std::string &name, std::string &reason) const {
   try {
-    file.find(name, variable.tensor.type, shapeInFile(variable, transpose));
+    file.find(name, variable.tensor.type, shapeInFile(variable, names(variable).transpose));
     return true;
   } catch (const DataError &error) {
-    why = error.what();
+    reason = error.what();
     return false;
   }
 }
 
-void InitialWeights::requireOne(const Variable &variable, const std::string &name, const std::string &other) const {
+void InitialWeights::Source::requireOne(const Variable &variable, const std::string &name,
+                                        const std::string &other) const {
   const auto &a = file.find(name), &b = file.find(other);
   std::vector<char> left(size_t{1} << 16), right(left.size());
   bool same = a.type == b.type && a.dims == b.dims;
@@ -45,86 +75,128 @@ void InitialWeights::requireOne(const Variable &variable, const std::string &nam
                          "map with the line \"", variable.name, "\" = \"", name, "\" takes the first"));
 }
 
-InitialWeights::InitialWeights(const std::string &flag, const Program &program) : words(flag), file(words.path) {
-  if (words.trainedOnly)
-    throw UsageError("--init: trained-only is an option of --export");
-  const WeightNames names(words.map, program);
-  std::set<std::string> used;
-  std::string why;
-  for (int i = 0; i < program.variableCount; ++i) {
-    const Variable &variable = program.variables[i];
-    if (!isModelTensor(variable))
+InitialWeights::InitialWeights(const std::vector<std::string> &flags, const Program &program) {
+  for (const std::string &flag : flags)
+    sources.emplace_back(flag, program);
+  for (int i = 0; i < program.variableCount; ++i)
+    if (isModelTensor(program.variables[i]))
+      find(program.variables[i]);
+  check();
+}
+
+/// From the last file on.
+void InitialWeights::find(const Variable &variable) {
+  bool isThere = false;
+  for (auto source = sources.rbegin(); source != sources.rend(); ++source) {
+    const auto name = source->present.find(&variable);
+    std::string reason;
+    if (name == source->present.end())
       continue;
-    const WeightName &to = names(variable);
-    std::string name, here;
-    for (const std::string &each : to.names) {
-      if (!file.contains(each))
-        continue;
-      used.insert(each);
-      if (name.empty())
-        name = each;
-      else
-        requireOne(variable, name, each);
+    isThere = true;
+    if (source->fits(variable, name->second, reason)) {
+      found.push_back({&variable, &*source, name->second});
+      ++source->taken;
+      break;
     }
-    if (name.empty()) {
-      missing.push_back(variable.name);
-      continue;
-    }
-    if (fits(variable, name, to.transpose, here)) {
-      found.push_back({&variable, name, to.transpose});
-      continue;
-    }
-    skipped.push_back(variable.name);
-    if (why.empty())
-      why = here;
+    source->skipped.push_back(variable.name);
+    source->why = source->why.empty() ? reason : source->why;
+    if (!source->words.skipMismatched) // an error
+      break;
   }
-  for (const auto &[name, entry] : file.tensors())
-    if (!used.count(name) && entry.type.find('F') != std::string::npos) // counters of batches say nothing
-      unused.push_back(name);
-  if (!skipped.empty() && !words.skipMismatched)
-    throw DataError(text(why, skipped.size() > 1 ? text(" (and ", skipped.size() - 1, " more do not fit)") : "",
-                         "; to start what does not fit anew, write --init=", flag,
-                         ",skip-mismatched; a matrix that lies transposed needs a map, see docs/fine-tuning.md"));
-  if (found.empty())
-    throw DataError(text(words.path, ": no tensor has a name of this model, which are ", someOf(missing),
-                         "; the file has ", someOf(unused), "; give a map: --init=", words.path, ",map=FILE.toml"));
+  if (!isThere)
+    missing.push_back(variable.name);
+}
+
+/// That each file is one for this model.
+void InitialWeights::check() const {
+  for (const Source &source : sources)
+    if (const size_t skipped = source.skipped.size(); skipped > 0 && !source.words.skipMismatched)
+      throw DataError(text(source.why, skipped > 1 ? text(" (and ", skipped - 1, " more do not fit)") : "",
+                           "; to start what does not fit anew, write --init=", source.flag,
+                           ",skip-mismatched; a matrix that lies transposed needs a map, see docs/fine-tuning.md"));
+  for (const Source &source : sources) {
+    if (source.present.size() == source.skipped.size())
+      throw DataError(text(source.words.path, ": no tensor has a name of this model, which are ", someOf(source.absent),
+                           "; the file has ", someOf(source.unused), "; give a map: --init=", source.words.path,
+                           ",map=FILE.toml"));
+    if (source.taken == 0)
+      throw DataError(text(source.words.path, ": files of --init after this one hold all of its tensors, which would ",
+                           "count for nothing: put it after them or leave it out"));
+  }
+}
+
+void InitialWeights::load(Session &session, const Found &found) {
+  const Tensor &tensor = found.variable->tensor;
+  const bool transpose = found.source->names(*found.variable).transpose;
+  TensorReader reader(found.source->file, found.name, tensor.type, shapeInFile(*found.variable, transpose));
+  std::vector<char> whole;
+  if (transpose) {
+    std::vector<char> rows(tensor.bytes());
+    reader.read(0, rows.data(), rows.size());
+    whole.resize(rows.size());
+    transposeMatrix(rows.data(), whole.data(), tensor.shape[1], tensor.shape[0]);
+  }
+  writeTensor(session, tensor, [&](size_t first, void *to, size_t bytes) {
+    if (transpose)
+      std::memcpy(to, whole.data() + first, bytes);
+    else
+      reader.read(first, to, bytes);
+  });
 }
 
 void InitialWeights::load(Session &session) const {
-  for (const Found &each : found) {
-    const Tensor &tensor = each.variable->tensor;
-    TensorReader reader(file, each.name, tensor.type, shapeInFile(*each.variable, each.transpose));
-    std::vector<char> whole;
-    if (each.transpose) {
-      std::vector<char> rows(tensor.bytes());
-      reader.read(0, rows.data(), rows.size());
-      whole.resize(rows.size());
-      transposeMatrix(rows.data(), whole.data(), tensor.shape[1], tensor.shape[0]);
-    }
-    writeTensor(session, tensor, [&](size_t first, void *to, size_t bytes) {
-      if (each.transpose)
-        std::memcpy(to, whole.data() + first, bytes);
-      else
-        reader.read(first, to, bytes);
-    });
-  }
-  file.data().dropPages();
+  for (const Found &each : found)
+    load(session, each);
+  for (const Source &source : sources)
+    source.file.data().dropPages();
 }
 
 std::string InitialWeights::report() const {
-  std::string out = printable(text("initial values: ", found.size(), " tensors from ", words.path)) + "\n";
-  for (const auto &[what, names] : {std::pair{"  not in the file: ", &missing},
-                                    {"  of another shape or type, started anew: ", &skipped},
-                                    {"  in the file, not in the model: ", &unused}})
-    if (!names->empty())
-      out += printable(what + someOf(*names)) + "\n";
+  std::string out;
+  const auto add = [&](const char *what, const std::vector<std::string> &names) {
+    if (!names.empty())
+      out += printable(what + someOf(names)) + "\n";
+  };
+  const bool alone = sources.size() == 1;
+  for (const Source &source : sources) {
+    out += printable(text("initial values: ", source.taken, " tensors from ", source.words.path)) + "\n";
+    if (alone)
+      add("  not in the file: ", missing);
+    add(alone ? "  of another shape or type, started anew: " : "  of another shape or type, not taken: ",
+        source.skipped);
+    add("  in the file, not in the model: ", source.unused);
+  }
+  if (!alone)
+    add("  in none of the files: ", missing);
   return out;
 }
 
+Preparation InitialWeights::preparation() const {
+  Preparation all;
+  const auto take = [](auto &to, const auto &from) {
+    if (from != std::decay_t<decltype(from)>())
+      to = from;
+  };
+  for (const Source &source : sources) {
+    const Preparation own = readPreparation(source.file.metadata(), source.file.path());
+    take(all.mean, own.mean);
+    take(all.std, own.std);
+    take(all.resize, own.resize);
+    take(all.inputs, own.inputs);
+    take(all.classes, own.classes);
+    take(all.columns, own.columns);
+    take(all.maskValues, own.maskValues);
+  }
+  return all;
+}
+
 std::vector<std::string> InitialWeights::paths() const {
-  std::vector<std::string> paths = {words.path};
-  if (words.map)
-    paths.push_back(*words.map);
+  std::vector<std::string> paths;
+  for (const Source &source : sources) {
+    paths.push_back(source.words.path);
+    if (source.words.map)
+      paths.push_back(*source.words.map);
+  }
   return paths;
 }
 

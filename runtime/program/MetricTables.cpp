@@ -31,11 +31,11 @@ std::string hitsText(const std::vector<Hits> &hits, const std::vector<std::strin
   size_t width = 5;
   for (size_t k = 0; k < hits.size(); ++k)
     width = std::min(longest, std::max(width, printable(className(names, k)).size()));
-  std::string out = "  " + cell("class", width) + "  precision  recall      f1  samples\n";
+  std::string out = "  " + cell("class", width) + "  precision  recall      f1     iou  support\n";
   for (size_t k = 0; k < hits.size(); ++k) {
     char numbers[80];
-    std::snprintf(numbers, sizeof numbers, "  %9.4f  %6.4f  %6.4f  %7lld\n", hits[k].precision(), hits[k].recall(),
-                  hits[k].f1(), static_cast<long long>(hits[k].there));
+    std::snprintf(numbers, sizeof numbers, "  %9.4f  %6.4f  %6.4f  %6.4f  %7lld\n", hits[k].precision(),
+                  hits[k].recall(), hits[k].f1(), hits[k].iou(), static_cast<long long>(hits[k].there));
     out += "  " + cell(className(names, k), width) + numbers;
   }
   return out;

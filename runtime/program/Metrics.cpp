@@ -49,12 +49,7 @@ bool isCrossEntropy(const Program &program, int output) {
   return !program.classWeights && (countsItself(program, output) || hasCrossEntropy(program.outputs[output]));
 }
 
-/// The target says of each number of a sample whether a label is there.
-bool hasLabels(const Output &output) { return hasLoss(output, "bce-with-logits"); }
-
-int64_t labelsOf(const Program &program, const Output &output) {
-  return output.tensor.shape.elements() / program.batch;
-}
+constexpr char needsAnswers[] = "needs scores of classes, or of labels by --loss=bce-with-logits";
 
 /// Why the metric means nothing to an output that is compared with this input, or null.
 const char *refusal(Metric metric, const Program &program, int output, int target) {
@@ -64,25 +59,27 @@ const char *refusal(Metric metric, const Program &program, int output, int targe
     return "needs an output that can be compared";
   const Output &measured = program.outputs[output];
   const std::optional<Scores> scores = scoresOf(program, measured, target);
+  const bool hasAnswers = scores && (scores->classes > 0 || scores->labels > 0);
   switch (metric) {
   case Metric::Loss:
     return nullptr;
   case Metric::Accuracy:
-    return countsItself(program, output) || (scores && scores->classes > 0) ? nullptr : "needs scores of classes";
+    return countsItself(program, output) || hasAnswers ? nullptr : needsAnswers;
   case Metric::Perplexity:
     return isCrossEntropy(program, output) ? nullptr : "needs a loss that is a cross-entropy";
   case Metric::Top5:
     return !scores || scores->classes < 6 ? "needs scores of more than five classes" : nullptr;
-  case Metric::MeanIou:
   case Metric::Confusion:
     return !scores || scores->classes == 0 ? "needs scores of classes"
            : scores->classes > mostClasses ? "is a table of 1024 classes at most"
                                            : nullptr;
+  case Metric::MeanIou:
+    return hasAnswers ? nullptr : needsAnswers;
   case Metric::Precision:
   case Metric::Recall:
   case Metric::F1:
   case Metric::Auc:
-    return !scores || (scores->classes < 2 && !hasLabels(measured)) ? "needs scores of classes or labels" : nullptr;
+    return hasAnswers && scores->classes != 1 ? nullptr : needsAnswers;
   case Metric::Mae:
   case Metric::R2:
     return !scores || scores->classes > 0 ? "needs a target of numbers" : nullptr;
@@ -128,8 +125,13 @@ std::optional<Scores> scoresOf(const Program &program, const Output &measured, i
   scores.ignoreIndex = input.ignoreIndex;
   if (input.shared || wanted.rank == 0 || wanted[0] != program.batch)
     return std::nullopt;
-  if (input.staging.type == DataType::F32)
+  if (input.staging.type == DataType::F32) {
+    if (hasLoss(measured, "bce-with-logits")) {
+      scores.labels = output.rank == 2 || output.rank > 3 ? output[1] : 1; // of three dimensions two are the image's
+      scores.inner = output.elements() / output[0] / scores.labels;
+    }
     return output.elements() == wanted.elements() ? std::optional(scores) : std::nullopt;
+  }
   if (output.rank < 2)
     return std::nullopt;
   // Where no loss is attached, nothing says where the classes are; shapes do.
@@ -185,8 +187,9 @@ void MetricChoice::takeUsual() {
     };
     const std::optional<Scores> scores = scoresOf(program, output, output.target);
     const bool tokens = hasLoss(output, "token-cross-entropy");
-    const bool pixels = !tokens && scores && scores->classes > 0 && scores->inner > 1;
-    addMetric(Metric::Accuracy);
+    const bool pixels = !tokens && scores && scores->classes + scores->labels > 0 && scores->inner > 1;
+    if (!scores || scores->labels == 0 || pixels)
+      addMetric(Metric::Accuracy);
     addMetric(tokens ? Metric::Perplexity : pixels ? Metric::MeanIou : Metric::Top5);
     if (hasLoss(output, "mse"))
       addMetric(Metric::Mae);
@@ -291,7 +294,7 @@ void MetricChoice::checkRoom(const Program &, int64_t samples) const {
     const std::optional<Scores> scores = scoresOf(program, output, one.target);
     if (!one.has(Metric::Auc) || !scores)
       continue;
-    const int64_t perSample = scores->classes == 2 ? scores->answers / program.batch : labelsOf(program, output);
+    const int64_t perSample = (scores->classes == 2 ? scores->answers : output.tensor.shape.elements()) / program.batch;
     if (samples > RocArea::mostScores / std::max<int64_t>(1, perSample))
       throw UsageError(text("--metrics: 'auc' keeps ", perSample, " scores of each of ", samples,
                             " samples, which are ", "more than ", RocArea::mostScores,

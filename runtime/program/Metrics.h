@@ -43,11 +43,14 @@ bool hasParts(const Program &program);
 /// the first one unless a sum of losses is trained.
 std::string labelOf(const Program &program, int output);
 
-/// How an output and its target lie to one another.
+/// How an output and its target lie to one another: [N,classes,inner], or [N,labels,inner].
 struct Scores {
   int64_t classes = 0; ///< 0: the target holds numbers, not classes
-  int64_t inner = 1;   ///< answers between two scores of one answer
+  int64_t labels = 0;  ///< numbers that say yes or no of so many things, of bce-with-logits
+  int64_t inner = 1;   ///< answers between two scores of one answer: pixels
   int64_t answers = 0; ///< of a batch
+  /// Classes, labels, or else numbers of a sample.
+  int64_t kinds(int64_t batch) const { return classes > 0 ? classes : labels > 0 ? labels : answers / batch; }
   int64_t ignoreIndex = Loss::none;
 };
 /// Nothing where the output is not there or cannot be compared with this input.
@@ -63,6 +66,8 @@ struct MeasuredOutput {
   bool countsAnswers = false; ///< no kernel of the program counts right answers for the accuracy, so that Tally does
 
   bool has(Metric metric) const { return std::count(metrics.begin(), metrics.end(), metric) > 0; }
+  /// Whether any of them follows from how often each class or label was rightly answered.
+  bool countsHits() const;
   /// Whether any metric needs the output of each batch.
   bool readsOutput() const;
 };
@@ -96,9 +101,6 @@ private:
 };
 
 using Confusion = std::vector<std::vector<int64_t>>;
-/// Of each class what is right and answered over what is either; nothing where it is neither anywhere.
-std::vector<std::optional<double>> iousOf(const Confusion &counts);
-
 /// Sums over the samples of an evaluation, for one output.
 class OutputTally {
 public:
@@ -112,11 +114,11 @@ private:
   void addClasses(const float *output, const int64_t *target, int64_t samples);
   void addNumbers(const float *output, const float *target, int64_t elements);
   void addLabels(const float *output, const float *target, int64_t samples);
+  void addSquares(const float *output, const float *target, int64_t samples);
 
   const Program &program;
   const MeasuredOutput &measured;
   const Output &output;
-  const int64_t columns; ///< numbers of a sample, or classes
   Scores scores;
   Confusion counts;
   int64_t answered = 0, rightly = 0, amongFive = 0, numbers = 0;
@@ -139,7 +141,7 @@ public:
   std::map<Measure, double> results() const;
   /// Of the output of this label, where it was chosen. Rows are what is right, columns what was answered.
   const Confusion &confusion(const std::string &label = "") const;
-  /// Of each class or label, where precision, recall or F1 was chosen.
+  /// Of each class or label, where precision, recall, F1 or the mean IoU was chosen.
   const std::vector<Hits> &classHits(const std::string &label = "") const;
 
 private:
@@ -151,7 +153,7 @@ private:
 /// What a class is called: its number where there is no name for it.
 std::string className(const std::vector<std::string> &names, size_t number);
 
-/// A line for each class or label with its precision, recall and F1; empty for more than a screen has room for.
+/// A line for each class or label with its precision, recall, F1 and IoU; empty for more than a screen has room for.
 std::string hitsText(const std::vector<Hits> &hits, const std::vector<std::string> &names);
 
 /// Lines of a table for people, with the classes' names or numbers; empty for more classes than a screen has room for.

@@ -24,6 +24,9 @@ void requireMixable(const Program &program) {
     const bool classes = std::any_of(program.outputs, end, [&](const Output &output) { // the loss takes both
       return output.target == i && (hasCrossEntropy(output) || (!output.loss && program.correct.present));
     });
+    if (program.inputs[i].staging.type == DataType::F32 && program.inputs[i].ignoreIndex != Loss::none)
+      throw UsageError(text("--mixup mixes numbers of '", program.inputs[i].name, "', of which ",
+                            program.inputs[i].ignoreIndex, " does not count (--ignore-index)"));
     if (program.inputs[i].staging.type != DataType::F32 && !classes && !program.inputs[i].shared)
       throw UsageError(text("--mixup needs inputs of floats, '", program.inputs[i].name, "' takes integers"));
   }

@@ -128,8 +128,40 @@ void checkEndings(const Arguments &arguments) {
         {".onnx", ".safetensors"});
 }
 
+/// Whether a path leads into a folder, at whatever depth.
+static bool liesIn(const std::string &path, const std::string &folder) {
+  namespace fs = std::filesystem;
+  std::error_code one, other;
+  const auto whole = [](const std::string &name, std::error_code &error) { // without a slash at its end
+    const fs::path full = fs::weakly_canonical(fs::absolute(name, error), error);
+    return full.has_filename() ? full : full.parent_path();
+  };
+  const fs::path inner = whole(path, one), outer = whole(folder, other);
+  return !one && !other && std::distance(inner.begin(), inner.end()) > std::distance(outer.begin(), outer.end()) &&
+         std::equal(outer.begin(), outer.end(), inner.begin());
+}
+
+/// A folder of masks is replaced as a whole, so nothing else of the run may lie in it.
+static void checkFolder(const Arguments &arguments, const std::vector<Written> &outputs,
+                        const std::vector<std::string> &inputs) {
+  if (!arguments.output || !isMaskFolder(*arguments.output))
+    return;
+  const std::string said = text("--output ", *arguments.output, ": is replaced as a whole, and holds ");
+  for (const std::string &input : inputs)
+    if (liesIn(input, *arguments.output))
+      throw UsageError(text(said, input, ", which this run reads"));
+  for (const Written &output : outputs)
+    if (liesIn(output.path, *arguments.output))
+      throw UsageError(text(said, "the file of ", output.flag));
+  for (const auto &[flag, folder] :
+       {std::pair{"--checkpoint", arguments.checkpoint}, {"--tensorboard", arguments.tensorboard}})
+    if (folder && (isSameFile(*folder, *arguments.output) || liesIn(*folder, *arguments.output)))
+      throw UsageError(text(said, "the folder of ", flag));
+}
+
 void checkOutputs(const Arguments &arguments, const Program &program, const std::vector<std::string> &inputs) {
   const std::vector<Written> outputs = outputsOf(arguments);
+  checkFolder(arguments, outputs, inputs);
   for (size_t i = 0; i < outputs.size(); ++i) {
     const Written &output = outputs[i];
     const std::string said = text(output.flag, " ", output.path);

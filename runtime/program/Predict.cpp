@@ -4,12 +4,15 @@
 #include "runtime/program/Predict.h"
 
 #include "runtime/Errors.h"
+#include "runtime/data/MaskFolder.h"
 #include "runtime/program/Metrics.h"
 #include "runtime/program/Predictions.h"
 #include "runtime/program/TensorIO.h"
 
 #include <algorithm>
 #include <cstring>
+#include <map>
+#include <numeric>
 
 namespace sluice {
 
@@ -35,6 +38,7 @@ static std::vector<PredictedSamples::Array> arraysOf(const Program &program) {
     // Names are those of the classes of the first target.
     arrays.push_back({output->name, output->tensor.shape, isScores,
                       scores && scores->classes > 0 && output->target == program.outputs[0].target});
+    arrays.back().pixels = pixelAnswersOf(*output, arrays.back().noPixels);
   }
   return arrays;
 }
@@ -45,6 +49,45 @@ void requireOutput(const Program &program, const Entry &entry, const std::string
     throw UsageError("--predict is not available: this program keeps no output of samples: its model ends in its own "
                      "loss and has no other output that begins with the batch");
   checkPredictions(path, arrays);
+}
+
+/// Of the output that tells classes of pixels, which there is.
+static MaskFiles maskFilesOf(const Program &program, const Dataset &dataset, const std::string &values) {
+  std::string why;
+  std::optional<PixelAnswers> answers;
+  MaskFiles files;
+  int64_t ignored = Loss::none;
+  for (const Output *output : predictedBy(program))
+    if (const auto found = pixelAnswersOf(*output, why)) {
+      answers = found;
+      ignored = output->target >= 0 ? program.inputs[output->target].ignoreIndex : Loss::none;
+    }
+  const std::string said = dataset.maskValues().value_or("").empty() ? values : *dataset.maskValues();
+  files.numbers = said.empty() ? std::vector<uint16_t>() : maskNumbers(said);
+  if (said.empty()) {
+    files.numbers.resize(static_cast<size_t>(answers->answers()));
+    std::iota(files.numbers.begin(), files.numbers.end(), uint16_t{0});
+  }
+  if (static_cast<int64_t>(files.numbers.size()) < answers->answers())
+    throw UsageError(text("masks: values=", said, " are the numbers of ", files.numbers.size(), " classes, the model ",
+                          "tells ", answers->answers(),
+                          " apart: --predict segmentation:IMAGES,values=V0:V1... has one ", "for each"));
+  files.outside = ignored >= 0 && ignored <= 65535 ? static_cast<uint16_t>(ignored) : files.numbers[0];
+  for (int64_t i = 0; i < dataset.samples(); ++i)
+    files.stems.push_back(dataset.fileStem(i));
+  files.back = [&dataset](int64_t sample, ImageSize plane) { return dataset.backToImage(sample, plane); };
+  return files;
+}
+
+void requireMasks(const Program &program, const Dataset &dataset, const std::string &values) {
+  const MaskFiles files = maskFilesOf(program, dataset, values);
+  std::map<std::string, int64_t> samples;
+  for (size_t i = 0; i < files.stems.size(); ++i) {
+    const auto index = static_cast<int64_t>(i);
+    if (const auto [place, added] = samples.emplace(files.stems[i], index); !added)
+      throw DataError(text(dataset.sampleName(place->second), " and ", dataset.sampleName(index),
+                           " would both have the mask ", files.stems[i], ".png: rename one of them"));
+  }
 }
 
 /// The first `samples` samples of what evaluate has left.
@@ -60,10 +103,13 @@ static void readOutput(Session &session, Tensor tensor, int64_t samples, std::ve
 
 /// Null when it was interrupted.
 static std::unique_ptr<Predictions> predictOnce(const std::string &path, PredictedSamples &samples, Session &session,
-                                                const Program &program, const Entry &entry, Dataset &dataset) {
+                                                const Program &program, const Entry &entry, Dataset &dataset,
+                                                const std::string &maskValues) {
   samples.names.clear();
   for (int64_t i = 0; i < dataset.samples(); ++i)
     samples.names.push_back(dataset.sampleName(i));
+  if (isMaskFolder(path))
+    samples.masks = maskFilesOf(program, dataset, maskValues);
   std::unique_ptr<Predictions> file = openPredictions(path, samples);
   const std::vector<ForwardBatch> list = forwardBatches(dataset.samples(), program.batch);
   const std::vector<const Output *> outputs = predictedBy(program);
@@ -77,10 +123,11 @@ static std::unique_ptr<Predictions> predictOnce(const std::string &path, Predict
 }
 
 bool predict(const std::string &path, Session &session, const Program &program, const Entry &entry, Dataset &dataset,
-             const std::vector<std::string> &classes) {
-  PredictedSamples samples{{}, classes, arraysOf(program)};
+             const PredictionNames &names) {
+  PredictedSamples samples{{}, names.classes, arraysOf(program)};
   for (;;) {
-    const std::unique_ptr<Predictions> file = predictOnce(path, samples, session, program, entry, dataset);
+    const std::unique_ptr<Predictions> file =
+        predictOnce(path, samples, session, program, entry, dataset, names.maskValues);
     if (!file)
       return false;
     if (dataset.leaveOutBad()) // others were predicted in their place

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// --predict: what the model's first output is for each sample of a data set, as a file (Predictions.h).
+// --predict: what the model's first output is for each sample of a data set, as a file or a folder of masks
+// (Predictions.h).
 #pragma once
 
 #include "runtime/program/Forward.h"
@@ -12,9 +13,19 @@ namespace sluice {
 /// Throws UsageError when this program has no output of samples, or no function for it, or `path` is no file for it.
 void requireOutput(const Program &program, const Entry &entry, const std::string &path);
 
+/// Throws for names or numbers of masks that cannot be: DataError for two samples of one name, UsageError for numbers
+/// that are fewer than the classes. `values`: see predict().
+void requireMasks(const Program &program, const Dataset &dataset, const std::string &values);
+
+/// What predictions have besides the model's numbers.
+struct PredictionNames {
+  std::vector<std::string> classes; ///< what they are called
+  std::string maskValues;           ///< `values` of MaskWords for masks, where the data set says none of its own
+};
+
 /// Writes the output of all samples, in the order of the data set, batch by batch; the file appears when it is whole.
-/// False when a signal that InterruptGuard notes ended it: then nothing is left. `classes`: what they are called.
+/// False when a signal that InterruptGuard notes ended it: then nothing is left.
 bool predict(const std::string &path, Session &session, const Program &program, const Entry &entry, Dataset &dataset,
-             const std::vector<std::string> &classes);
+             const PredictionNames &names);
 
 } // namespace sluice

@@ -300,17 +300,24 @@ const Ending endings[] = {{".npy", open<Npy>, npyMark, false},
                           {".npz", open<Npz>, zipMark, false},
                           {".csv", open<Csv>, [] { return std::string(csvMark); }, true},
                           {".json", open<JsonRows>, [] { return std::string(jsonMark); }, true}};
+const Ending ofFolders = {"/", openMasks, maskPngMark, false};
 
 const Ending &endingOf(const std::string &path) {
+  if (isMaskFolder(path))
+    return ofFolders;
   for (const Ending &ending : endings)
     if (endsWith(path, ending.word))
       return ending;
-  throw UsageError(text("--output ", path, ": the name says how it is written: .npy, .npz, .csv or .json"));
+  throw UsageError(
+      text("--output ", path,
+           ": the name says how it is written: .npy, .npz, .csv or .json, or FOLDER/ for masks of classes"));
 }
 
 } // namespace
 
 void checkPredictions(const std::string &path, const std::vector<Array> &outputs) {
+  if (isMaskFolder(path))
+    return checkMasks(path, outputs);
   const Ending &ending = endingOf(path);
   std::string names;
   int64_t columns = 0;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files of what a model makes of samples, in the format that the ending of their name says: .npy has the numbers alone,
-// of one output, .npz those of all and what each sample and class is called, .csv and .json a row a sample.
+// of one output, .npz those of all and what each sample and class is called, .csv and .json a row a sample; a folder
+// has a mask for each image.
 #pragma once
 
 #include "runtime/Program.h"
+#include "runtime/program/PredictedMasks.h"
 
 #include <cstdint>
 #include <memory>
@@ -21,8 +23,11 @@ struct PredictedSamples {
     Shape shape;         ///< of a batch
     bool scores = false; ///< each sample has one score for each class, of which the highest is its answer
     bool named = false;  ///< `classes` are these
+    std::optional<PixelAnswers> pixels = {}; ///< it tells the class of each pixel; else `noPixels` says why not
+    std::string noPixels = {};
   };
   std::vector<Array> outputs; ///< one or more
+  MaskFiles masks = {};       ///< where they are predicted
 };
 
 class Predictions {
@@ -38,6 +43,10 @@ public:
 void checkPredictions(const std::string &path, const std::vector<PredictedSamples::Array> &outputs);
 /// Checked before. `samples` must outlive it.
 std::unique_ptr<Predictions> openPredictions(const std::string &path, const PredictedSamples &samples);
+
+/// The same of a folder of masks alone.
+void checkMasks(const std::string &path, const std::vector<PredictedSamples::Array> &outputs);
+std::unique_ptr<Predictions> openMasks(const std::string &path, const PredictedSamples &samples);
 
 /// Whether a file of this name says which sample is which.
 bool namesSamples(const std::string &path);

@@ -5,6 +5,7 @@
 
 #include "runtime/Errors.h"
 #include "runtime/data/Augment.h"
+#include "runtime/data/MaskFolder.h"
 #include "runtime/program/Dataset.h"
 
 #include <algorithm>
@@ -43,6 +44,8 @@ Metadata metadataOf(const Preparation &preparation) {
     metadata[keyOf("inputs")] = arrayOf(preparation.inputs);
   if (!preparation.columns.empty())
     metadata[keyOf("columns")] = preparation.columns;
+  if (!preparation.maskValues.empty())
+    metadata[keyOf("mask_values")] = preparation.maskValues;
   if (!preparation.classes.empty())
     metadata[keyOf("classes")] = arrayOf(preparation.classes);
   return metadata;
@@ -79,6 +82,8 @@ Preparation readPreparation(const Metadata &metadata, const std::string &path) {
     checkKnownColumns(found->second, text(path, ": '", keyOf("columns"), "' of its metadata"));
     preparation.columns = found->second;
   }
+  if (const auto found = metadata.find(keyOf("mask_values")); found != metadata.end())
+    preparation.maskValues = found->second;
   Arguments flags;
   flags.mean = preparation.mean, flags.std = preparation.std, flags.augment = preparation.resize;
   flags.inputs = preparation.inputs;
@@ -86,6 +91,8 @@ Preparation readPreparation(const Metadata &metadata, const std::string &path) {
     dataOptions(flags, 0);
     ImagePipeline::fixedOperations(preparation.resize.value_or(""));
     checkClassNames(preparation.classes);
+    if (!preparation.maskValues.empty())
+      maskNumbers(preparation.maskValues);
   } catch (const UsageError &error) {
     throw DataError(text(path, ": its metadata say how images were prepared, but ", error.what()));
   }
@@ -159,6 +166,7 @@ std::string adopt(const Preparation &preparation, Arguments &arguments, bool cla
       said += text(" --input ", word);
   }
   arguments.knownColumns = preparation.columns;
+  arguments.maskValues = preparation.maskValues;
   if (arguments.classes.empty())
     (classes ? arguments.classes : arguments.offeredClasses) = preparation.classes;
   return said.empty() ? "" : said.substr(1);

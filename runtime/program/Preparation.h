@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What belongs to weights besides their numbers: how images became the inputs that they were trained on, and what the
-// classes are called. Checkpoints and exported models carry it; runs that start from them use it, unless flags say
-// something else.
+// What belongs to weights besides their numbers: how images became the inputs that they were trained on, what the
+// classes are called and which numbers masks have for them. Checkpoints and exported models carry it; runs that start
+// from them use it, unless flags say something else.
 #pragma once
 
 #include "runtime/files/Safetensors.h"
@@ -18,9 +18,12 @@ struct Preparation {
   std::optional<std::string> mean, std, resize;
   std::vector<std::string> inputs; ///< --input
   std::vector<std::string> classes;
-  std::string columns = {}; ///< of tables, see TableColumns::known()
+  std::string columns = {};    ///< of tables, see TableColumns::known()
+  std::string maskValues = {}; ///< of the classes in masks, see MaskWords; empty: theirs, or not known
 
-  bool isEmpty() const { return !mean && !std && !resize && inputs.empty() && classes.empty() && columns.empty(); }
+  bool isEmpty() const {
+    return !mean && !std && !resize && inputs.empty() && classes.empty() && columns.empty() && maskValues.empty();
+  }
 };
 
 /// What a run with these flags trains its weights for; `classes` as its data call them.

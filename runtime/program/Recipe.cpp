@@ -190,7 +190,8 @@ std::string withAbsolutePaths(const Flag &flag, const std::string &word) {
   if (&flag == findFlag("--init") || &flag == findFlag("--export")) {
     const WeightFile file(word);
     return text(absolutePath(file.path), file.map ? ",map=" + absolutePath(*file.map) : "",
-                file.skipMismatched ? ",skip-mismatched" : "", file.trainedOnly ? ",trained-only" : "");
+                file.skipMismatched ? ",skip-mismatched" : "", file.trainedOnly ? ",trained-only" : "",
+                file.merged ? ",merged" : "");
   }
   if (!std::strstr(flag.value, "KIND:PATH"))
     return absolutePath(word);

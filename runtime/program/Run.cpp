@@ -83,7 +83,7 @@ static void openSaved(std::optional<SavedRun> &saved, const Arguments &arguments
     instead.force |= arguments.checkpoint && !isCheckpointOf(checkpointPath(*arguments.checkpoint), program);
     throw DataError(text(error.what(), "; ", other, " is whole: go on with: ", commandToGoOn(instead, other)));
   }
-  if (arguments.init && saved->state().frozen.empty())
+  if (!arguments.init.empty() && saved->state().frozen.empty())
     throw UsageError("--init and --resume exclude each other: a checkpoint holds all weights");
   if (arguments.seed && *arguments.seed != saved->state().seed)
     throw UsageError(text("--seed ", *arguments.seed, ": the checkpoint in ", *arguments.resume, " was made with seed ",
@@ -214,6 +214,7 @@ static std::string adoptPreparation(const std::optional<SavedRun> &saved, const 
 static Preparation preparationFor(const Arguments &arguments, const TrainingFiles &files) {
   Preparation preparation = preparationOf(arguments, files.classes);
   preparation.columns = files.knownColumns;
+  preparation.maskValues = files.maskValues;
   return preparation;
 }
 
@@ -248,8 +249,8 @@ static void runProgram(Arguments arguments, const Program &program, const Entry 
     state.seed = run.seed;
   }
   std::optional<InitialWeights> initial;
-  if (arguments.init)
-    initial.emplace(*arguments.init, program);
+  if (!arguments.init.empty())
+    initial.emplace(arguments.init, program);
   const std::string adopted = adoptPreparation(saved, initial, program, arguments);
   // Data and log are opened before anything is allocated: most mistakes end a run at once.
   TrainingFiles files(arguments, program, run, initial ? initial->paths() : std::vector<std::string>());

@@ -101,10 +101,10 @@ void RunReport::addEvaluations(Report &report, const std::vector<std::string> &c
   report.add(table.json);
   for (const auto &[label, ofClasses] : hits) {
     ReportTable each(titled("Classes in the last evaluation", label),
-                     {"class", "there", "answered", "precision", "recall", "F1"});
+                     {"class", "there", "answered", "precision", "recall", "F1", "IoU"});
     for (size_t k = 0; k < ofClasses.size(); ++k) {
       const Hits &own = ofClasses[k];
-      each.add({className(classes, k), own.there, own.answered, own.precision(), own.recall(), own.f1()});
+      each.add({className(classes, k), own.there, own.answered, own.precision(), own.recall(), own.f1(), own.iou()});
     }
     report.add(each.json);
   }

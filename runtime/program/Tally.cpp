@@ -12,24 +12,22 @@
 
 namespace sluice {
 
-/// Whether precision, recall or F1 is among them.
-static bool countsHits(const MeasuredOutput &measured) {
-  return measured.has(Metric::Precision) || measured.has(Metric::Recall) || measured.has(Metric::F1);
+bool MeasuredOutput::countsHits() const {
+  return has(Metric::Precision) || has(Metric::Recall) || has(Metric::F1) || has(Metric::MeanIou);
 }
 
 OutputTally::OutputTally(const Program &program, const MeasuredOutput &measured)
     : program(program), measured(measured), output(program.outputs[measured.output]),
-      columns(output.tensor.present ? output.tensor.shape.elements() / program.batch : 0),
       scores(scoresOf(program, output, measured.target).value_or(Scores{})) {
-  if (measured.has(Metric::MeanIou) || measured.has(Metric::Confusion))
+  if (measured.has(Metric::Confusion))
     counts.assign(static_cast<size_t>(scores.classes), std::vector<int64_t>(static_cast<size_t>(scores.classes)));
-  const int64_t kinds = scores.classes > 0 ? scores.classes : columns;
-  if (countsHits(measured))
+  const int64_t kinds = scores.kinds(program.batch);
+  if (measured.countsHits())
     hits.resize(static_cast<size_t>(kinds));
   if (measured.has(Metric::Auc))
     area.emplace(scores.classes > 0 ? RocArea::Kind::Classes : RocArea::Kind::Labels, kinds, output.probabilities);
   if (measured.has(Metric::R2))
-    squares.emplace(kinds);
+    squares.emplace(scores.answers / program.batch);
 }
 
 /// Samples [first, first + samples) of a tensor, in logical order.
@@ -59,8 +57,12 @@ void OutputTally::add(Session &session, int64_t samples) {
       addClasses(values.data(), readSamples<int64_t>(session, target, first, count).data(), count);
     else {
       const std::vector<float> numbersThere = readSamples<float>(session, target, first, count);
-      addNumbers(values.data(), numbersThere.data(), static_cast<int64_t>(values.size()));
-      addLabels(values.data(), numbersThere.data(), count);
+      if (measured.has(Metric::Mae))
+        addNumbers(values.data(), numbersThere.data(), static_cast<int64_t>(values.size()));
+      if (scores.labels > 0)
+        addLabels(values.data(), numbersThere.data(), count);
+      if (squares)
+        addSquares(values.data(), numbersThere.data(), count);
     }
   }
 }
@@ -101,45 +103,34 @@ void OutputTally::addNumbers(const float *values, const float *target, int64_t e
   numbers += elements;
 }
 
-/// A label is answered where its probability is above 1/2, whose logit is above 0.
+/// A label is answered where its probability is above 1/2, whose logit is above 0. Numbers that are ignored count
+/// nowhere.
 void OutputTally::addLabels(const float *values, const float *target, int64_t samples) {
-  const auto labels = static_cast<size_t>(columns);
+  const int64_t places = scores.inner, perSample = scores.labels * places;
   const float bound = output.probabilities ? 0.5f : 0.0f;
-  for (int64_t n = 0; n < samples; ++n, values += labels, target += labels) {
-    for (size_t k = 0; k < hits.size(); ++k) {
-      const bool there = target[k] > 0.5f, isAnswered = values[k] > bound;
-      hits[k].there += there;
-      hits[k].answered += isAnswered;
-      hits[k].right += there && isAnswered;
-    }
-    if (area)
-      area->addLabels(values, target);
-    if (squares)
-      squares->add(values, target);
+  const float ignored = scores.ignoreIndex == Loss::none ? NAN : static_cast<float>(scores.ignoreIndex);
+  for (int64_t i = 0; i < samples * perSample; ++i) {
+    if (target[i] == ignored)
+      continue;
+    const bool there = target[i] > 0.5f, isAnswered = values[i] > bound;
+    ++answered;
+    rightly += there == isAnswered;
+    if (hits.empty())
+      continue;
+    Hits &own = hits[static_cast<size_t>(i / places % scores.labels)];
+    own.there += there;
+    own.answered += isAnswered;
+    own.right += there && isAnswered;
   }
+  for (int64_t n = 0; n < samples && area; ++n)
+    for (int64_t place = 0; place < places; ++place)
+      area->addLabels(values + n * perSample + place, target + n * perSample + place, places, ignored);
 }
 
-std::vector<std::optional<double>> iousOf(const Confusion &counts) {
-  std::vector<std::optional<double>> ious(counts.size());
-  for (size_t k = 0; k < counts.size(); ++k) {
-    int64_t either = -counts[k][k];
-    for (size_t other = 0; other < counts.size(); ++other)
-      either += counts[k][other] + counts[other][k];
-    if (either > 0)
-      ious[k] = static_cast<double>(counts[k][k]) / static_cast<double>(either);
-  }
-  return ious;
-}
-
-/// Over the classes that are right somewhere or answered somewhere.
-static double meanIou(const Confusion &counts) {
-  double sum = 0;
-  int64_t classes = 0;
-  for (const std::optional<double> &iou : iousOf(counts)) {
-    sum += iou.value_or(0);
-    classes += iou.has_value();
-  }
-  return classes > 0 ? sum / static_cast<double>(classes) : 0;
+void OutputTally::addSquares(const float *values, const float *target, int64_t samples) {
+  const int64_t perSample = scores.answers / program.batch;
+  for (int64_t n = 0; n < samples; ++n)
+    squares->add(values + n * perSample, target + n * perSample);
 }
 
 std::map<Measure, double> OutputTally::results() const {
@@ -154,7 +145,7 @@ std::map<Measure, double> OutputTally::results() const {
   if (measured.countsAnswers)
     put(Metric::Accuracy, share(static_cast<double>(rightly), answered));
   put(Metric::Top5, share(static_cast<double>(amongFive), answered));
-  put(Metric::MeanIou, answered > 0 ? std::optional(meanIou(counts)) : std::nullopt);
+  put(Metric::MeanIou, meanOf(hits, &Hits::iou));
   put(Metric::Mae, share(absolute, numbers));
   put(Metric::Precision, meanOf(hits, &Hits::precision));
   put(Metric::Recall, meanOf(hits, &Hits::recall));

@@ -154,7 +154,8 @@ void Trainer::saveCheckpoint() {
 }
 
 void Trainer::predictAll() {
-  if (files.prediction && predict(*arguments.output, session, program, entry, *files.prediction, files.classes))
+  if (files.prediction &&
+      predict(*arguments.output, session, program, entry, *files.prediction, {files.classes, files.maskValues}))
     std::printf("predictions:   %lld samples in %s%s\n", static_cast<long long>(files.prediction->samples()),
                 printable(*arguments.output).c_str(), leftOutText(files.prediction->skipped()).c_str());
 }

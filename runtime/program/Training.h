@@ -28,6 +28,7 @@ struct TrainingFiles {
   std::vector<std::string> classes;                          ///< what they are called; empty: not known
   bool readsTable = false;                                   ///< any of the three
   std::string knownColumns;                                  ///< of a table that is trained on, or of the weights
+  std::string maskValues;                                    ///< likewise of masks, see Preparation
   Log log;
   EventFile events;
 

@@ -9,6 +9,7 @@
 #include "runtime/program/Export.h"
 #include "runtime/program/Flags.h"
 #include "runtime/program/Outputs.h"
+#include "runtime/program/Predict.h"
 #include "runtime/program/Predictions.h"
 #include "runtime/program/Recipe.h"
 #include "runtime/program/Schedule.h"
@@ -36,6 +37,9 @@ void TrainingFiles::openData(const Arguments &arguments, const Program &program,
     if (const std::vector<std::string> own = training->classNames(); !own.empty())
       options.classes = classes = own, options.offered.clear();
     knownColumns = training->knownColumns();
+    maskValues = training->maskValues().value_or("");
+  } else {
+    maskValues = arguments.maskValues;
   }
   if (knownColumns.empty())
     knownColumns = arguments.knownColumns;
@@ -67,7 +71,10 @@ void TrainingFiles::openData(const Arguments &arguments, const Program &program,
                                        : "";
       options.skipBad = false;
     }
+    options.keepSizes = isMaskFolder(*arguments.output);
     prediction = std::make_unique<Dataset>(options, program);
+    if (options.keepSizes)
+      requireMasks(program, *prediction, maskValues);
   }
   for (const Dataset *data : {training.get(), evaluation.get(), prediction.get()})
     readsTable |= data && data->isTable();
@@ -162,7 +169,9 @@ TrainingFiles::TrainingFiles(const Arguments &arguments, const Program &program,
     OutputFile{checkpointPath(*arguments.checkpoint)};
   for (const auto &path :
        {exported, arguments.trace, arguments.dumpGradients, arguments.profileOut, arguments.output, arguments.report})
-    if (path)
+    if (path && path == arguments.output && isMaskFolder(*path))
+      OutputFolder(*path, maskFileMark());
+    else if (path)
       OutputFile{*path};
   if (arguments.tensorboard)
     events.open(*arguments.tensorboard);

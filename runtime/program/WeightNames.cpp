@@ -19,6 +19,8 @@ WeightFile::WeightFile(const std::string &words) : path(words) {
       skipMismatched = true;
     else if (option == "trained-only" && !trainedOnly)
       trainedOnly = true;
+    else if (option == "merged" && !merged)
+      merged = true;
     else if (option.compare(0, sizeof mapOption - 1, mapOption) == 0 && !map)
       map = option.substr(sizeof mapOption - 1);
     else

@@ -11,7 +11,7 @@
 
 namespace sluice {
 
-/// The words of --init and --export: FILE[,map=MAPFILE][,skip-mismatched][,trained-only].
+/// The words of --init and --export: FILE[,map=MAPFILE][,skip-mismatched][,trained-only][,merged].
 struct WeightFile {
   explicit WeightFile(const std::string &words);
 
@@ -19,6 +19,7 @@ struct WeightFile {
   std::optional<std::string> map;
   bool skipMismatched = false; ///< of --init
   bool trainedOnly = false;    ///< of --export
+  bool merged = false;         ///< of --export: adapters are added to their weights
 
   bool isSafetensors() const; ///< by its ending
 };

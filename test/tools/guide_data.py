@@ -92,6 +92,7 @@ def prepare(folder):
     shutil.copytree(folder / "photos", folder / "damaged")
     (folder / "damaged/train/rose/7.jpg").write_bytes(b"no picture")
     masks(folder / "streets", 20, rng)
+    shutil.copytree(folder / "streets/images", folder / "streets/new")
     cifar(folder / "cifar-10-batches-bin", rng)
     idx(folder / "mnist/train", 128, rng)
     idx(folder / "mnist/t10k", 32, rng)

@@ -284,7 +284,8 @@ TEST(ImportIntegers, IgnoresAClassOfTheModel) {
   spec.classWeights = {};
   EXPECT_TRUE(counts());
   spec.loss = AttachedLoss::Mse;
-  EXPECT_THAT(errorOf(model, spec), HasSubstr("--ignore-index=4 goes with cross-entropies, not with --loss=mse"));
+  EXPECT_THAT(errorOf(model, spec),
+              HasSubstr("--ignore-index=4 goes with cross-entropies, ctc and bce-with-logits, not with --loss=mse"));
   spec.loss = AttachedLoss::None;
   EXPECT_THAT(errorOf(model, spec), HasSubstr("--ignore-index goes with an attached loss"));
 }

@@ -234,6 +234,54 @@ TEST(Metrics, RSquaredIsTheMeanOverNumbers) {
   EXPECT_NEAR(tally.results().at(Metric::R2), 0.5956521739130435, 1e-12); // r2_score of scikit-learn
 }
 
+/// Yes or no of each pixel, some of them ignored: in one channel that of the foreground, of several of each.
+TEST(Metrics, LabelsOfPixelsAreThoseOfPlainSets) {
+  for (const Shape &shape : {Shape{2, 1, 4, 5}, Shape{2, 4, 5}, Shape{2, 3, 4, 5}}) {
+    const int64_t labels = shape.rank == 4 ? shape[1] : 1, pixels = 20;
+    Scored scored(shape, shape, DataType::F32, "bce-with-logits", 255);
+    const std::vector<float> scores = randomScores(static_cast<size_t>(shape.elements()));
+    std::vector<float> right;
+    std::vector<Hits> hits(static_cast<size_t>(labels));
+    int64_t counted = 0, rightly = 0;
+    for (size_t i = 0; i < scores.size(); ++i) {
+      right.push_back(i % 7 == 0 ? 255.0f : static_cast<float>(i % 3 == 0));
+      if (right[i] == 255)
+        continue;
+      Hits &own = hits[i / pixels % static_cast<size_t>(labels)];
+      const bool there = right[i] == 1, answered = scores[i] > 0;
+      own.there += there, own.answered += answered, own.right += there && answered;
+      ++counted, rightly += there == answered;
+    }
+    Session session(arena, 256, 0);
+    session.write(scored.scores, scores.data());
+    session.write(scored.labels, right.data());
+    const MetricChoice usual(scored.program, std::nullopt);
+    EXPECT_EQ(usual.all(), (std::vector<Measure>{Metric::Loss, Metric::Accuracy, Metric::MeanIou}));
+    const MetricChoice choice(scored.program, "accuracy,mean_iou,precision,recall,f1,auc");
+    Tally tally(scored.program, choice);
+    tally.add(session, 2);
+    const auto results = tally.results();
+    EXPECT_EQ(results.at(Metric::Accuracy), static_cast<double>(rightly) / static_cast<double>(counted));
+    ASSERT_EQ(tally.classHits().size(), hits.size());
+    double iou = 0;
+    for (size_t k = 0; k < hits.size(); ++k) {
+      EXPECT_EQ(tally.classHits()[k].there, hits[k].there);
+      EXPECT_EQ(tally.classHits()[k].answered, hits[k].answered);
+      EXPECT_EQ(tally.classHits()[k].right, hits[k].right);
+      iou += hits[k].iou() / static_cast<double>(labels);
+    }
+    EXPECT_NEAR(results.at(Metric::MeanIou), iou, 1e-15);
+    if (labels == 1) { // pairs of a pixel of the foreground and one of the background
+      double higher = 0, pairs = 0;
+      for (size_t i = 0; i < scores.size(); ++i)
+        for (size_t k = 0; k < scores.size(); ++k)
+          if (right[i] == 1 && right[k] == 0)
+            ++pairs, higher += scores[i] > scores[k];
+      EXPECT_NEAR(results.at(Metric::Auc), higher / pairs, 1e-12);
+    }
+  }
+}
+
 TEST(Metrics, WhatMeansNothingIsRefused) {
   Scored numbers({2, 2}, {2, 2}, DataType::F32, "mse"), few({4, 3}, {4}, DataType::I64, "softmax-cross-entropy");
   auto choose = [](const Scored &scored, const char *words) {

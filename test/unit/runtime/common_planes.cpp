@@ -4,6 +4,7 @@
 
 #include "test/unit/runtime/DataPrograms.h"
 
+#include <cmath>
 #include <numeric>
 #include <set>
 
@@ -95,6 +96,45 @@ TEST(Planes, TurnWithTheImage) {
     for (size_t i = 0; i < y.size(); ++i)
       differ += std::abs(x[i] - y[i]) > 0.6f;
     EXPECT_LT(differ, 5) << epoch;
+  }
+}
+
+/// Each pixel of an image gets the value of the place in the plane over it, and `fill` where the plane is not.
+TEST(Planes, GoBackToWhereTheirImageWas) {
+  using Kind = ImageChange::Kind;
+  const ImageSize image{60, 40};
+  const Box whole{0, 0, 60, 40}, middle{20, 10, 20, 20}, beyond{-10, 0, 80, 40};
+  struct Case {
+    ImageChanges changes;
+    ImageSize plane;
+    Box seen; ///< part of the image under the plane
+  };
+  const Case cases[] = {{{}, image, whole},
+                        {{}, {30, 20}, whole},                              // a coarser answer
+                        {{{Kind::Resize, whole, 24, 24}}, {24, 24}, whole}, // the model's size
+                        {{{Kind::Resize, whole, 24, 24}}, {6, 6}, whole},   // both
+                        {{{Kind::Crop, middle}}, {20, 20}, middle},         //
+                        {{{Kind::Crop, middle}, {Kind::Resize, {0, 0, 20, 20}, 32, 32}}, {16, 16}, middle},
+                        {{{Kind::Resize, middle, 32, 32}}, {32, 32}, middle}, //
+                        {{{Kind::Resize, whole, 120, 80}, {Kind::Crop, {40, 20, 40, 40}}}, {40, 40}, middle},
+                        {{{Kind::Crop, beyond}}, {80, 40}, beyond}, // with black around it
+                        {{{Kind::Flip}, {Kind::Flip}}, image, whole}};
+  for (const Case &each : cases) {
+    std::vector<uint16_t> places(static_cast<size_t>(each.plane.width) * static_cast<size_t>(each.plane.height));
+    std::iota(places.begin(), places.end(), uint16_t{1});
+    const PlaneMove move(undone(each.changes, image, each.plane), each.plane);
+    ASSERT_FALSE(move.size() != image);
+    std::vector<uint16_t> back(60 * 40), wanted;
+    const uint16_t fill = 0;
+    move.apply(reinterpret_cast<const char *>(places.data()), 1, 2, &fill, reinterpret_cast<char *>(back.data()));
+    for (int y = 0; y < 40; ++y)
+      for (int x = 0; x < 60; ++x) {
+        const double left = (x + 0.5 - each.seen.left) / each.seen.width * each.plane.width,
+                     top = (y + 0.5 - each.seen.top) / each.seen.height * each.plane.height;
+        const bool inside = left >= 0 && top >= 0 && left < each.plane.width && top < each.plane.height;
+        wanted.push_back(inside ? static_cast<uint16_t>(1 + std::floor(top) * each.plane.width + std::floor(left)) : 0);
+      }
+    EXPECT_EQ(back, wanted) << each.changes.size() << " changes, " << each.plane.width << " x " << each.plane.height;
   }
 }
 

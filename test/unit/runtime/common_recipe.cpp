@@ -35,7 +35,9 @@ struct SomeValue {
   std::string operator()(std::optional<std::string> Arguments::*) const {
     return !flag.words.empty() ? flag.words[0] : "/a \"b\" \\ \x7f\n'\xc3\xa9";
   }
-  std::string operator()(std::vector<std::string> Arguments::*) const { return "x=[1], 'y'"; }
+  std::string operator()(std::vector<std::string> Arguments::*) const {
+    return flag.holdsPath() ? "/x=[1], 'y'" : "x=[1], 'y'";
+  }
   std::string operator()(std::optional<int64_t> Arguments::*) const { return number(); }
   std::string operator()(std::optional<uint64_t> Arguments::*) const { return "18446744073709551615"; }
   std::string operator()(std::optional<double> Arguments::*) const {
@@ -78,7 +80,7 @@ TEST_F(Recipes, PathsInThemLeadThereFromEverywhere) {
   arguments.data = "imagefolder:./train";
   arguments.evaluate = "./a:b";
   arguments.predict = "synthetic";
-  arguments.init = "w,1.safetensors,map=m.toml,skip-mismatched";
+  arguments.init = {"w,1.safetensors,map=m.toml,skip-mismatched", "adapters.safetensors"};
   arguments.exportTo = "../out.onnx";
   arguments.log = "/dev/stdout";
   arguments.augment = "flip";
@@ -87,7 +89,8 @@ TEST_F(Recipes, PathsInThemLeadThereFromEverywhere) {
                                        "/runs/1/recipe.toml --resume=", here, "/runs/1\n"),
                                   text("data = \"imagefolder:", here, "/train\"\n"),
                                   text("evaluate = \"", here, "/a:b\"\n"), std::string("predict = \"synthetic\"\n"),
-                                  text("init = \"", here, "/w,1.safetensors,map=", here, "/m.toml,skip-mismatched\"\n"),
+                                  text("init = [\"", here, "/w,1.safetensors,map=", here,
+                                       "/m.toml,skip-mismatched\", \"", here, "/adapters.safetensors\"]\n"),
                                   text("export = \"", here, "/../out.onnx\"\n"), std::string("log = \"/dev/stdout\"\n"),
                                   std::string("augment = \"flip\"\n"), text("checkpoint = \"", here, "/runs/1\"\n")})
     EXPECT_THAT(recipe, testing::HasSubstr(line));
@@ -102,7 +105,7 @@ TEST_F(Recipes, FlagsWin) {
   EXPECT_FALSE(one.shuffle);
   EXPECT_EQ(one.epochs, 2);
   EXPECT_FALSE(one.steps);
-  EXPECT_FALSE(one.init);
+  EXPECT_TRUE(one.init.empty());
   EXPECT_EQ(one.data, "d");
   EXPECT_EQ(parse(recipe).steps, 10);
 }

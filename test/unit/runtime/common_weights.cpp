@@ -159,6 +159,55 @@ TEST_F(Weights, WhatDoesNotFitIsSaid) {
   expectFailure(1, "--data data --init nowhere.safetensors", "cannot open nowhere.safetensors");
 }
 
+/// A base and adapters: of a tensor that both hold the last file's counts, whatever lies in the others.
+TEST_F(Weights, SeveralFilesFillOneModel) {
+  const std::vector<float> other(24, 5.0f);
+  write("base.safetensors", "fc.weight", other, {3, 8}, "old.bias");
+  write("adapters.safetensors", "old.weight", w, {3, 8});
+  const auto started = [&](const std::string &flags) {
+    std::filesystem::remove_all(folder / "c");
+    ASSERT_EQ(run("--data data --steps 0 --checkpoint c " + flags), 0) << err;
+  };
+  const auto weight = [&] { return tensor("c/checkpoint.safetensors", "fc.weight", {3, 8}); };
+  started("--init base.safetensors --init=adapters.safetensors");
+  EXPECT_EQ(weight(), other);
+  EXPECT_EQ(tensor("c/checkpoint.safetensors", "fc.bias", {3}), b);
+  EXPECT_THAT(out, testing::HasSubstr("initial values: 1 tensors from base.safetensors\n"
+                                      "  in the file, not in the model: 'old.bias'\n"
+                                      "initial values: 1 tensors from adapters.safetensors\n"
+                                      "  in the file, not in the model: 'old.weight'\n"));
+  EXPECT_THAT(out, testing::Not(testing::HasSubstr("in none of the files")));
+  // A recipe has both, and so starts the same.
+  const std::string first = folder.read("c/checkpoint.safetensors");
+  std::filesystem::copy_file(folder / "c/recipe.toml", folder / "recipe.toml");
+  std::filesystem::remove_all(folder / "c");
+  ASSERT_EQ(run("--recipe recipe.toml"), 0) << err;
+  EXPECT_EQ(folder.read("c/checkpoint.safetensors"), first);
+
+  write("later.safetensors", "fc.weight", w, {3, 8}, "old.bias");
+  started("--init adapters.safetensors --init later.safetensors");
+  EXPECT_EQ(weight(), w);
+  started("--init=later.safetensors --init=adapters.safetensors");
+  EXPECT_EQ(weight(), w);
+  // The shape of what does not count does not matter; that of what counts does.
+  write("transposed.safetensors", "fc.weight", transposed(), {8, 3}, "fc.bias");
+  started("--init transposed.safetensors --init later.safetensors");
+  EXPECT_EQ(weight(), w);
+  expectFailure(1, "--data data --init later.safetensors --init transposed.safetensors",
+                "transposed.safetensors: tensor 'fc.weight' is F32 (8, 3), this program has F32 (3, 8)");
+  started("--init later.safetensors --init transposed.safetensors,skip-mismatched");
+  EXPECT_EQ(weight(), w);
+  EXPECT_THAT(out, testing::HasSubstr("of another shape or type, not taken: 'fc.weight'\n"));
+  expectFailure(1, "--data data --init base.safetensors --init later.safetensors",
+                "base.safetensors: files of --init after this one hold all of its tensors");
+  write("foreign.safetensors", "conv.weight", w, {3, 8}, "conv.bias");
+  expectFailure(1, "--data data --init torch.safetensors --init foreign.safetensors", "cannot open torch.safetensors");
+  expectFailure(1, "--data data --init later.safetensors --init foreign.safetensors",
+                "foreign.safetensors: no tensor has a name of this model, which are 'fc.weight', 'fc.bias'");
+  started("--init base.safetensors");
+  EXPECT_THAT(out, testing::HasSubstr("  not in the file: 'fc.bias'\n"));
+}
+
 TEST_F(Weights, AnExportIsNeverOverFilesOfOthers) {
   write("torch.safetensors", "fc.weight", w, {3, 8});
   const std::string before = folder.read("torch.safetensors");

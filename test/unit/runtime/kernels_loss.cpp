@@ -211,6 +211,41 @@ TEST(Loss, ElementwiseKinds) {
   }
 }
 
+/// The mean is over the others, and so are the gradients.
+TEST(Loss, IgnoredElements) {
+  const Shape shape{4, 1, 9, 11};
+  const Numbers x = randomNumbers(shape.elements(), 1, 4);
+  Numbers t(x.size()), kept, keptTargets, wanted;
+  for (size_t i = 0; i < t.size(); ++i) {
+    t[i] = i % 5 == 3 ? 255 : i % 7 == 2 ? 0.25 : static_cast<double>(i % 2);
+    if (t[i] != 255)
+      kept.push_back(x[i]), keptTargets.push_back(t[i]);
+  }
+  const auto count = static_cast<int64_t>(kept.size());
+  Harness h;
+  const Loss all("loss", LossKind::BceWithLogits, shape, 255), some("loss", LossKind::BceWithLogits, {count});
+  const Tensor tx = h.tensor(shape, Layout::RowMajor, x), tt = h.tensor(shape, Layout::RowMajor, t),
+               value = h.tensor({}), dx = h.tensor(shape), sx = h.tensor({count}, Layout::RowMajor, kept),
+               st = h.tensor({count}, Layout::RowMajor, keptTargets), sdx = h.tensor({count});
+  double sum = 0;
+  for (size_t i = 0; i < kept.size(); ++i)
+    sum += std::log1p(std::exp(kept[i])) - kept[i] * keptTargets[i];
+  all.forward(h.session.compute, tx, tt, value, h.workspace(all));
+  EXPECT_NEAR(h.read(value)[0], sum / static_cast<double>(count), 1e-6);
+  all.backward(h.session.compute, tx, tt, dx, h.workspace(all));
+  some.backward(h.session.compute, sx, st, sdx);
+  const Numbers gradients = h.read(sdx);
+  auto next = gradients.begin();
+  for (const double target : t)
+    wanted.push_back(target == 255 ? 0 : *next++);
+  EXPECT_EQ(h.read(dx), wanted);
+  const Tensor nothing = h.tensor(shape, Layout::RowMajor, Numbers(x.size(), 255));
+  all.forward(h.session.compute, tx, nothing, value, h.workspace(all));
+  EXPECT_EQ(h.read(value)[0], 0); // not 0 / 0
+  all.backward(h.session.compute, tx, nothing, dx, h.workspace(all));
+  EXPECT_EQ(h.read(dx), Numbers(x.size(), 0.0));
+}
+
 TEST(Softmax, ForwardAndBackward) {
   for (bool logarithm : {false, true})
     for (int axis : {0, 1, -1}) {

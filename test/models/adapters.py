@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models with adapters for test/execute/adapters.test: as PEFT writes them, around layers whose weights lie either way.
+
+    adapters.py make FOLDER           writes FOLDER/NAME.onnx of each model, its base as NAME-base.safetensors, data/ and names.toml
+    adapters.py compare FOLDER NAME   that merged exports give what the model with its adapters gives
+"""
+import pathlib
+import sys
+
+import numpy as np
+import torch
+from torch import nn
+
+SAMPLES, TOKENS, WIDTH, CLASSES, BATCH = 8, 6, 8, 5, 4
+
+
+class Conv1D(nn.Module):
+    """A Linear whose weight is [inputs, outputs], as transformers' GPT-2 has it."""
+    def __init__(self, inputs, outputs):
+        super().__init__()
+        self.weight, self.bias = nn.Parameter(torch.randn(inputs, outputs) * 0.3), nn.Parameter(torch.randn(outputs))
+
+    def forward(self, x):
+        return torch.addmm(self.bias, x.view(-1, x.size(-1)), self.weight).view(*x.shape[:-1], self.weight.shape[1])
+
+
+class Adapted(nn.Module):
+    def __init__(self, layer, rank, scale, names=("default",)):
+        super().__init__()
+        inputs, outputs = (layer.in_features, layer.out_features) if isinstance(layer, nn.Linear) else layer.weight.shape
+        self.base_layer, self.scale, self.dropout = layer, scale, nn.Dropout(0.1)
+        self.lora_A = nn.ModuleDict({name: nn.Linear(inputs, rank, bias=False) for name in names})
+        self.lora_B = nn.ModuleDict({name: nn.Linear(rank, outputs, bias=False) for name in names})
+        for matrix in self.lora_B.values():
+            nn.init.normal_(matrix.weight, std=0.1)
+
+    def forward(self, x):
+        y = self.base_layer(x)
+        for name in self.lora_A:
+            y = y + self.lora_B[name](self.lora_A[name](self.dropout(x))) * self.scale
+        return y
+
+
+class Model(nn.Module):
+    """Layers of two and three dimensions, a sum that goes on, two adapters of one weight, a factor over the sum."""
+    def __init__(self, adapted):
+        super().__init__()
+        adapt = Adapted if adapted else lambda layer, *_: layer
+        self.q = adapt(nn.Linear(WIDTH, 12), 2, 2.0)
+        self.v = adapt(nn.Linear(12, 12), 3, 0.5, ("default", "other"))
+        self.plain = nn.Linear(12, 12)
+        self.c = adapt(Conv1D(12, 10), 2, 4.0)
+        self.head = adapt(nn.Linear(10, CLASSES, bias=False), 2, -1.5)
+
+    def forward(self, x):
+        x = torch.relu(self.q(x))
+        x = x + self.v(x)
+        x = torch.relu(self.c(self.plain(x)))
+        return self.head(x.mean(1)) * 0.5
+
+
+class Tied(nn.Module):
+    """A weight that is read where its adapter is not."""
+    def __init__(self):
+        super().__init__()
+        self.layer = Adapted(nn.Linear(WIDTH, WIDTH), 2, 2.0)
+        self.head = nn.Linear(WIDTH, CLASSES)
+
+    def forward(self, x):
+        x = torch.relu(self.layer(x))
+        return self.head(torch.relu(nn.functional.linear(x, self.layer.base_layer.weight)).mean(1))
+
+
+def make(folder):
+    from reference import export
+    from safetensors.torch import save_file
+    torch.manual_seed(1)
+    for name, model, dynamo in (("legacy", Model(True), False), ("dynamo", Model(True), True), ("tied", Tied(), False), ("none", Model(False), False)):
+        export(model, torch.zeros(BATCH, TOKENS, WIDTH), folder / f"{name}.onnx", dynamo=dynamo)
+        plain = {key.replace(".base_layer", ""): value for key, value in model.state_dict().items() if ".lora_" not in key}
+        save_file({key: value + 0.01 for key, value in plain.items()}, folder / f"{name}-base.safetensors")
+    (folder / "names.toml").write_text("""'(.*)[.]base_layer[.](.*)' = { name = "$1.$2", regex = true }\n""")
+    (folder / "data").mkdir()
+    rng = np.random.default_rng(2)
+    np.save(folder / "data/input.npy", rng.standard_normal((SAMPLES, TOKENS, WIDTH)).astype(np.float32))
+    np.save(folder / "data/target.npy", rng.integers(CLASSES, size=SAMPLES))
+
+
+def compare(folder, name):
+    import onnx
+    import onnxruntime
+    from safetensors.torch import load_file
+    x = np.load(folder / "data/input.npy")[:BATCH]
+
+    def run(path):
+        return onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"]).run(None, {"input": x})[0]
+    wanted = run(folder / f"{name}-tuned.onnx")
+    np.testing.assert_allclose(run(folder / f"{name}-merged.onnx"), wanted, rtol=1e-4, atol=1e-5)
+    base, merged = load_file(folder / f"{name}-base.safetensors"), load_file(folder / f"{name}-merged.safetensors")
+    assert set(merged) == set(base), sorted(merged)  # the names of a model without adapters, and nothing else
+    for key in merged:
+        assert torch.equal(merged[key], base[key]) == (key.startswith("plain") or key.endswith("bias")), key
+    model = Model(False)
+    model.load_state_dict(merged)
+    np.testing.assert_allclose(model.eval()(torch.from_numpy(x)).detach().numpy(), wanted, rtol=1e-4, atol=1e-5)
+    values = {t.name: onnx.numpy_helper.to_array(t) for t in onnx.load(str(folder / f"{name}-merged.onnx")).graph.initializer}
+    assert not any(value.any() for key, value in values.items() if "lora_B" in key)
+
+
+if __name__ == "__main__":
+    {"make": make, "compare": compare}[sys.argv[1]](pathlib.Path(sys.argv[2]), *sys.argv[3:])
