@@ -95,7 +95,7 @@ TEST_P(ScheduleMutation, ThePoolIsWhatCopiesSay) {
 
 TEST_P(ScheduleMutation, PackedCopiesAgreeAboutTheirForm) {
   Builder b(&context);
-  const std::vector<CopyOp> copies = all<CopyOp>(program());
+  std::vector<CopyOp> copies = all<CopyOp>(program());
   for (size_t i = 0; i < copies.size(); ++i) {
     if (!copies[i].getCodec())
       continue;
@@ -109,9 +109,10 @@ TEST_P(ScheduleMutation, PackedCopiesAgreeAboutTheirForm) {
                 "")
           << "slot of " << copies[i].getTo().getDefiningOp<BufferOp>().getName().str() << " with " << more;
     for (const char *other : {"fp16", "zfp:16", "int8"})
-      if (copies[i].getCodec() != other)
+      if (copies[i].getCodec() != other) {
         EXPECT_NE(verifyWith([&](ProgramOp p) { all<CopyOp>(p)[i].setCodecAttr(b.getStringAttr(other)); }), "")
             << copies[i].getCodec()->str() << " as " << other;
+      }
     EXPECT_NE(verifyWith([&](ProgramOp p) { all<CopyOp>(p)[i].removeCodecAttr(); }), "");
   }
 }
