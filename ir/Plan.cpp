@@ -20,25 +20,41 @@ static bool isCodecOrNone(StringAttr codec) {
   return codec.empty() || (facts && (facts->readDirectly || parseCodec(codec.getValue())));
 }
 
+static LogicalResult verifyAbsence(function_ref<InFlightDiagnostic()> emitError, StringAttr storage, ActionKind action,
+                                   AbsenceAttr a) {
+  const bool leavesInOrder = 0 <= a.getLeaveAfter() && a.getLeaveAfter() < a.getFreeBefore();
+  const bool returnsInOrder = action == ActionKind::Encode
+                                  ? isUnset(a.getReturnAfter())
+                                  : a.getFreeBefore() <= a.getReturnAfter() + 1 && a.getReturnAfter() < a.getNeededBy();
+  if (leavesInOrder && returnsInOrder)
+    return success();
+  return emitError() << "the plan's positions for " << storage << ", to " << stringifyActionKind(action)
+                     << ", are out of order: copied after " << a.getLeaveAfter() << ", free before "
+                     << a.getFreeBefore() << ", copied back after " << a.getReturnAfter() << ", needed by "
+                     << a.getNeededBy();
+}
+
 LogicalResult DecisionAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringAttr storage, ActionKind action,
-                                   StringAttr codec, int32_t offloadAfter, int32_t freeBefore, int32_t prefetchAfter,
-                                   int32_t neededBy, int64_t bytes, int32_t, int32_t, StringAttr, StringAttr,
-                                   FloatAttr seconds, FloatAttr stall, bool) {
+                                   StringAttr codec, int64_t bytes, int32_t, int32_t, StringAttr, StringAttr,
+                                   FloatAttr seconds, FloatAttr stall, bool, ArrayRef<AbsenceAttr> absences) {
   if (bytes < 0 || !isTime(seconds) || !isTime(stall))
     return emitError() << "the plan's figures for " << storage << " are below 0: " << bytes << " bytes, " << seconds
                        << ", " << stall;
   if (!isCodecOrNone(codec))
     return emitError() << "the plan packs " << storage << " with " << codec << ", which is no codec";
   const bool stays = action == ActionKind::Keep || action == ActionKind::Recompute;
-  const bool returns = !stays && action != ActionKind::Encode;
-  const bool leavesInOrder = stays ? isUnset(offloadAfter) && isUnset(freeBefore) && codec.empty()
-                                   : 0 <= offloadAfter && offloadAfter < freeBefore;
-  const bool returnsInOrder = returns ? freeBefore <= prefetchAfter + 1 && prefetchAfter < neededBy
-                                      : isUnset(prefetchAfter) && isUnset(neededBy);
-  if (!leavesInOrder || !returnsInOrder)
-    return emitError() << "the plan's positions for " << storage << ", to " << stringifyActionKind(action)
-                       << ", are out of order: copied after " << offloadAfter << ", free before " << freeBefore
-                       << ", copied back after " << prefetchAfter << ", needed by " << neededBy;
+  if (stays && !codec.empty())
+    return emitError() << "the plan packs " << storage << " with " << codec << ", to " << stringifyActionKind(action);
+  if (stays ? !absences.empty() : absences.empty() || (absences.size() > 1 && action != ActionKind::Offload))
+    return emitError() << "the plan takes " << storage << " away " << absences.size() << " times, to "
+                       << stringifyActionKind(action);
+  for (auto [i, a] : llvm::enumerate(absences)) {
+    if (failed(verifyAbsence(emitError, storage, action, a)))
+      return failure();
+    if (i > 0 && a.getFreeBefore() <= absences[i - 1].getNeededBy())
+      return emitError() << "the plan's absences of " << storage << " overlap: needed by "
+                         << absences[i - 1].getNeededBy() << ", free before " << a.getFreeBefore();
+  }
   return success();
 }
 

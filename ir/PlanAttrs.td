@@ -21,20 +21,35 @@ def Train_Number : Train_Float64;
 def Train_Seconds : Train_Float64;
 def Train_Text : DefaultValuedParameter<"::mlir::StringAttr", "::mlir::StringAttr::get($_ctxt)">;
 
+def Train_AbsenceAttr : AttrDef<TrainDialect, "Absence"> {
+  let mnemonic = "absence";
+  let summary = "a stretch of the step for which a storage's device bytes are gone";
+  let description = [{
+    Positions as planner::Absence has them: copied (packed) after `leave_after`, bytes free before `free_before`, copied back after
+    `return_after`, needed by `needed_by`; -1 where the action has no such position. With the same `leave_after` as the absence
+    before it there is no copy of its own: the first one is still there.
+  }];
+  let parameters = (ins Train_Position:$leave_after, Train_Position:$free_before, Train_Position:$return_after,
+    Train_Position:$needed_by);
+  let assemblyFormat = "`<` struct(params) `>`";
+}
+
 def Train_DecisionAttr : AttrDef<TrainDialect, "Decision"> {
   let mnemonic = "decision";
   let summary = "what a plan does with one storage";
   let description = [{
-    Positions as planner::Decision has them: copied (packed) after `offload_after`, bytes free before `free_before`, copied back after
-    `prefetch_after`, needed by `needed_by`; -1 where the action has no such position. `codec` may have a parameter (`zfp:12`).
-    The rest is for reports: first and last op that touches the storage, the ONNX node that made it, why the strategy decided so,
+    `codec` may have a parameter (`zfp:12`). `absences`, in the order of the program, are for offloaded, packed and inverted
+    storages. The rest is for reports: first and last op that touches the storage, the ONNX node that made it, why the strategy decided so,
     what the action costs, for how long compute waits for it, and whether the plan's peak would be no higher without it.
   }];
   let parameters = (ins "::mlir::StringAttr":$storage, EnumParameter<Train_ActionKind>:$action, Train_Text:$codec,
-    Train_Position:$offload_after, Train_Position:$free_before, Train_Position:$prefetch_after, Train_Position:$needed_by,
     Train_Bytes:$bytes, Train_Position:$first, Train_Position:$last, Train_Text:$node, Train_Text:$reason,
-    Train_Seconds:$seconds, Train_Seconds:$stall, DefaultValuedParameter<"bool", "false">:$frees_nothing);
-  let assemblyFormat = "`<` struct(params) `>`";
+    Train_Seconds:$seconds, Train_Seconds:$stall, DefaultValuedParameter<"bool", "false">:$frees_nothing,
+    OptionalArrayRefParameter<"AbsenceAttr">:$absences);
+  let assemblyFormat = [{
+    `<` struct($storage, $action, $codec, $bytes, $first, $last, $node, $reason, $seconds, $stall, $frees_nothing)
+    (`absences` `[` $absences^ `]`)? `>`
+  }];
   let genVerifyDecl = 1;
 }
 
@@ -56,7 +71,8 @@ def Train_PlanAttr : AttrDef<TrainDialect, "Plan"> {
 
     ```mlir
     #train.plan<strategy = "greedy", budget = 164096, arena = 164096, keep_arena = 180480, base = 98560
-      decisions [<storage = "fc1_y", action = offload, offload_after = 1, free_before = 3, prefetch_after = 6, needed_by = 8>,
+      decisions [<storage = "fc1_y", action = offload
+                  absences [<leave_after = 1, free_before = 3, return_after = 6, needed_by = 8>]>,
                  <storage = "fc3_y", action = recompute>]
       recomputes [<before 6 : 2>]>
     ```

@@ -5,6 +5,7 @@
 #include "passes/Passes.h"
 #include "passes/analysis/InvertedStorages.h"
 #include "passes/analysis/Masks.h"
+#include "passes/plan/PlacedAbsences.h"
 #include "passes/plan/PlanAttribute.h"
 #include "passes/plan/ProblemOfStep.h"
 #include "passes/planner/Words.h"
@@ -28,101 +29,36 @@ public:
   Rewriter(func::FuncOp step, planner::Plan plan, const Storages &storages)
       : step(step), plan(std::move(plan)), storages(storages), ops(plannedOps(step)),
         contents(forwardContents(step, storages)), handles(storages.all().size()),
-        inverters(invertedStorages(step, storages)) {}
+        inverters(invertedStorages(step, storages)), placed(step, this->plan, storages, ops, contents, inverters) {}
 
   int offloads = 0, packed = 0, recomputed = 0, inverted = 0;
 
   LogicalResult run() {
-    if (failed(check()) || failed(takeAlternatives()))
+    if (failed(placed.place()) || failed(takeAlternatives()))
       return failure();
     for (int position = 0; position < static_cast<int>(ops.size()); ++position) {
       Operation *op = ops[position];
       OpBuilder before(op);
-      for (int s : at(awaits, position))
+      for (int s : placed.awaits.lookup(position))
         free(before, op->getLoc(), s);
-      for (int s : at(prefetches, position - 1))
+      for (int s : placed.returns.lookup(position - 1))
         bringBack(before, s);
-      for (int s : at(rebuilds, position)) // from what is back by then
-        version[viewedValue(content.lookup(s))] = rebuild(before, s);
-      for (int s : at(masks, position))
-        version[viewedValue(contents[s])] = PackedMaskOp::create(before, contents[s].getLoc(), maskType(s), handles[s]);
+      for (int s : placed.rebuilds.lookup(position)) // from what is back by then
+        replace(viewedValue(content.lookup(s)), rebuild(before, s));
+      for (int s : placed.masks.lookup(position))
+        replace(viewedValue(contents[s]), PackedMaskOp::create(before, contents[s].getLoc(), maskType(s), handles[s]));
       recomputeUpTo(before, position);
       readNewest(before, op);
       noteWrites(op);
       OpBuilder after(op->getBlock(), std::next(op->getIterator()));
-      for (int s : at(copies, position))
+      for (int s : placed.copies.lookup(position))
         sendAway(after, s);
     }
     return checkMaskReaders();
   }
 
 private:
-  static ArrayRef<int> at(const llvm::DenseMap<int, SmallVector<int>> &lists, int position) {
-    auto it = lists.find(position);
-    return it == lists.end() ? ArrayRef<int>() : ArrayRef<int>(it->second);
-  }
-
-  /// Refuses what this level cannot execute and positions after the last op, then sorts decisions by position.
-  LogicalResult check() {
-    int count = ops.size();
-    for (auto [s, d] : llvm::enumerate(plan.decisions)) {
-      if (d.action == Action::Keep || d.action == Action::Recompute)
-        continue;
-      if (!executable(s, d))
-        return step.emitError() << "the plan wants to " << planner::actionName(d.action) << " '" << storages[s].name
-                                << "'" << (d.codec.empty() ? "" : " with " + d.codec)
-                                << ", which generated programs cannot do";
-      const auto *written = llvm::find(ops, contents[s] ? contents[s].getDefiningOp() : nullptr);
-      if (written - ops.begin() > d.offloadAfter)
-        return step.emitError() << "the plan wants to " << planner::actionName(d.action) << " '" << storages[s].name
-                                << "' after op " << d.offloadAfter << ", which op " << written - ops.begin()
-                                << " is the last to write";
-      if (int last = std::max(d.freeBefore, d.neededBy); last >= count)
-        return step.emitError() << "the plan wants to " << planner::actionName(d.action) << " '" << storages[s].name
-                                << "' as far as op " << last << " of " << count;
-      copies[d.offloadAfter].push_back(s);
-      awaits[d.freeBefore].push_back(s);
-      if (d.action == Action::Invert)
-        rebuilds[d.neededBy].push_back(s);
-      else if (d.action != Action::Encode)
-        prefetches[d.prefetchAfter].push_back(s);
-    }
-    const auto issue = [&](auto &lists, int planner::Decision::*by) { // in the order of Simulate.h
-      for (auto &list : llvm::make_second_range(lists))
-        llvm::stable_sort(list, [&](int s, int t) { return plan.decisions[s].*by < plan.decisions[t].*by; });
-    };
-    issue(copies, &planner::Decision::freeBefore);
-    issue(prefetches, &planner::Decision::neededBy);
-    for (auto [s, d] : llvm::enumerate(plan.decisions))
-      if (d.action == Action::Compress && hasMask(d.codec))
-        if (int position = afterValues(s, d); position < count)
-          masks[position].push_back(s);
-    for (const planner::Recompute &r : plan.recomputes)
-      for (int again : r.ops)
-        if (r.before >= count || !isa<Recomputable>(ops[again]))
-          return step.emitError() << "the plan recomputes op " << again << " before op " << r.before << " of " << count;
-    return success();
-  }
-
   RankedTensorType maskType(int s) const { return packedType(cast<RankedTensorType>(contents[s].getType()), "mask"); }
-
-  /// The first position after the last op that needs the values which come back: from there on only masks are read.
-  int afterValues(int s, const planner::Decision &d) const {
-    auto touches = [&](Operation *op) {
-      return llvm::is_contained(storages.reads(op), s) || llvm::is_contained(storages.writes(op), s);
-    };
-    int last = d.neededBy;
-    for (int position = d.neededBy; position < static_cast<int>(ops.size()); ++position)
-      if (touches(ops[position]) && !readsMaskOnly(ops[position], contents[s], storages))
-        last = position;
-    for (const planner::Recompute &r : plan.recomputes)
-      if (llvm::any_of(r.ops, [&](int again) { return touches(ops[again]); }))
-        last = std::max(last, r.before);
-    for (const auto &[inverted, inversion] : inverters)
-      if (plan.decisions[inverted].action == Action::Invert && llvm::is_contained(inversion.sources, s))
-        last = std::max(last, plan.decisions[inverted].neededBy);
-    return last + 1;
-  }
 
   /// Kernels compute as the plan says, before anything is cloned.
   LogicalResult takeAlternatives() {
@@ -144,31 +80,6 @@ private:
     return success();
   }
 
-  bool executable(int s, const planner::Decision &d) const {
-    Value content = contents[s];
-    if (d.action == Action::Invert)
-      return inverters.contains(s) && d.prefetchAfter == d.neededBy - 1 && d.neededBy <= inverters.lookup(s).latest &&
-             sourcesSuffice(s);
-    auto codec = parseCodec(d.codec);
-    if (!content || !codec)
-      return d.action == Action::Encode && content && d.codec == "mask" && maskIsPositive(content, storages);
-    bool packs = !!packedType(cast<RankedTensorType>(content.getType()), d.codec);
-    const CodecFacts *facts = factsOf(*codec);
-    if (d.action == Action::Offload)
-      return true; // what has no such form is copied as it is
-    return d.action == Action::Compress && packs && facts && facts->onDevice;
-  }
-
-  /// Where an inversion saves nothing, its sources need all bits.
-  bool sourcesSuffice(int s) const {
-    StorageInversion inversion = inverters.lookup(s);
-    bool halves = !!inversion.op.savedType(inversion.operand);
-    return llvm::all_of(inversion.sources, [&](int source) {
-      const CodecFacts *codec = findCodec(plan.decisions[source].codec);
-      return !codec || codec->exact || (codec->guardedInversion && halves);
-    });
-  }
-
   /// Only the regions that maskIsPositive() looked at may read a mask.
   LogicalResult checkMaskReaders() {
     for (auto encode : step.getOps<EncodeOp>())
@@ -180,12 +91,19 @@ private:
     return success();
   }
 
+  /// From here on, readers of what was `root` take `now`.
+  void replace(Value root, Value now) {
+    version[root] = now;
+    replaced[now] = root;
+  }
+
   /// The newest version of `value` at the builder's place; views of a value that came back are made again.
   Value newest(OpBuilder &b, Value value) {
-    Value root = viewedValue(value), now = version.lookup(root);
+    Value viewed = viewedValue(value), root = replaced.lookup(viewed);
+    Value now = version.lookup(root ? root : viewed); // an op that runs again may have read a version in its first run
     if (!now)
       return value;
-    if (root == value)
+    if (viewed == value)
       return now;
     Operation *view = value.getDefiningOp();
     Value source = newest(b, view->getOperand(0));
@@ -244,20 +162,20 @@ private:
   /// Where other storages may have the bytes.
   void free(OpBuilder &b, Location loc, int s) {
     if (plan.decisions[s].action == Action::Encode)
-      version[viewedValue(contents[s])] = handles[s];
+      replace(viewedValue(contents[s]), handles[s]);
     else if (plan.decisions[s].action != Action::Invert) // nothing runs beside compute for it
       AwaitOp::create(b, loc, handles[s]);
   }
 
   void bringBack(OpBuilder &b, int s) {
     const planner::Decision &d = plan.decisions[s];
-    Value original = content.lookup(s);
-    Value &now = version[viewedValue(original)];
+    Value original = viewedValue(content.lookup(s)), now;
     if (d.action == Action::Offload)
       now =
           PrefetchOp::create(b, original.getLoc(), cast<HostHandleType>(handles[s].getType()).getTensor(), handles[s]);
     else
-      now = DecodeOp::create(b, original.getLoc(), viewedValue(original).getType(), handles[s], d.codec);
+      now = DecodeOp::create(b, original.getLoc(), original.getType(), handles[s], d.codec);
+    replace(original, now);
   }
 
   /// What runs again for it is of no use to anybody else: it does not become the newest version.
@@ -316,13 +234,14 @@ private:
   planner::Plan plan;
   const Storages &storages;
   SmallVector<Operation *> ops;
-  SmallVector<Value> contents; ///< by storage: what the forward half leaves in it
-  llvm::DenseMap<int, SmallVector<int>> copies, awaits, prefetches, rebuilds, masks; ///< position -> storages
-  std::vector<Value> handles;                                                        ///< by storage
-  llvm::MapVector<int, StorageInversion> inverters;                                  ///< by storage
-  llvm::DenseMap<Value, Value> version; ///< original root value -> what replaces it from here on
-  llvm::DenseMap<int, Value> content;   ///< storage -> value written last, as the original names it
-  size_t nextRecompute = 0;             ///< of the plan's segments, in order
+  SmallVector<Value> contents;                      ///< by storage: what the forward half leaves in it
+  std::vector<Value> handles;                       ///< by storage
+  llvm::MapVector<int, StorageInversion> inverters; ///< by storage
+  PlacedAbsences placed;
+  llvm::DenseMap<Value, Value> version;  ///< original root value -> what replaces it from here on
+  llvm::DenseMap<Value, Value> replaced; ///< and back
+  llvm::DenseMap<int, Value> content;    ///< storage -> value written last, as the original names it
+  size_t nextRecompute = 0;              ///< of the plan's segments, in order
 };
 
 StringRef nameOf(const Storage &storage) { return storage.name; }

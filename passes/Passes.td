@@ -254,7 +254,8 @@ def PlanMemory : Pass<"sluice-plan-memory", "::mlir::ModuleOp"> {
     becomes, with `strategy=greedy,min-copy=1` and `budget=80%act`,
     ```mlir
     func.func @step(...) -> tensor<f32> attributes {train.plan = #train.plan<strategy = "greedy", budget = 164096, arena = 164096, keep_arena = 180480, base = 98560
-        decisions [<storage = "fc1_y", action = offload, offload_after = 1, free_before = 3, prefetch_after = 6, needed_by = 8, bytes = 16384, ...>,
+        decisions [<storage = "fc1_y", action = offload, bytes = 16384, ...
+                     absences [<leave_after = 1, free_before = 3, return_after = 6, needed_by = 8>]>,
                    <storage = "fc2_y", action = keep, bytes = 16384, ...>, ...]>} {
     ```
   }];

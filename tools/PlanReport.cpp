@@ -241,12 +241,12 @@ static const char *nameOf(Action action) {
 static ReportJson totals(const Problem &problem, const Plan &plan) {
   std::map<std::string, std::pair<int, Bytes>> sums;
   for (size_t b = 0; b < problem.buffers.size(); ++b)
-    if (problem.buffers[b].activation) {
+    if (problem.buffers[b].activation || plan.decisions[b].action != Action::Keep) {
       auto &[count, bytes] = sums[nameOf(plan.decisions[b].action)];
       ++count;
       bytes += problem.buffers[b].bytes;
     }
-  ReportTable table("Actions", {"action", "activations", "bytes"});
+  ReportTable table("Actions", {"action", "tensors", "bytes"});
   table.bytes({2});
   for (const auto &[action, sum] : sums)
     table.add({action, sum.first, sum.second});
@@ -262,12 +262,12 @@ static ReportJson tensors(const Problem &problem, const Plan &plan) {
   for (size_t b = 0; b < problem.buffers.size(); ++b) {
     const Decision &d = plan.decisions[b];
     const Accesses &a = accesses[b];
-    if (!problem.buffers[b].activation)
+    if (!problem.buffers[b].activation && d.action == Action::Keep)
       continue;
-    const std::string away = d.freeBefore < 0 ? ""
-                             : d.prefetchAfter < 0
-                                 ? std::to_string(d.freeBefore) + " on"
-                                 : std::to_string(d.freeBefore) + " to " + std::to_string(d.prefetchAfter);
+    std::string away;
+    for (const Absence &absence : d.absences)
+      away += (away.empty() ? "" : ", ") + std::to_string(absence.freeBefore) +
+              (absence.returnAfter < 0 ? " on" : " to " + std::to_string(absence.returnAfter));
     table.add({problem.buffers[b].name, opName(a.firstWrite), problem.buffers[b].bytes, a.first, a.last,
                nameOf(d.action) + (d.codec.empty() ? "" : " " + d.codec), d.reason, away,
                problem.errorBudget && errorOf(problem.buffers[b], d) > 0 ? ReportJson(errorOf(problem.buffers[b], d))

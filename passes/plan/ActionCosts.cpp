@@ -17,15 +17,15 @@ static int broughtBack(const Problem &problem, const Plan &plan, int op) {
   return -1;
 }
 
-/// Whether the peak leaves room for `buffer` wherever its decision takes it away.
+/// Whether the peak leaves room for `buffer` during an absence.
 static bool roomToStay(const Problem &problem, const Program &program, const std::vector<Bytes> &live, Bytes peak,
-                       int buffer, const Decision &d) {
-  const bool returns = d.prefetchAfter >= 0;
-  int last = returns ? program.firstStep[d.prefetchAfter + 1] - 1 : 0;
+                       int buffer, const Absence &away) {
+  const bool returns = away.returnAfter >= 0;
+  int last = returns ? program.firstStep[away.returnAfter + 1] - 1 : 0;
   for (const Life &life : program.lives)
     if (!returns && life.buffer == buffer)
       last = std::max(last, life.last);
-  for (int step = program.firstStep[d.freeBefore]; step <= last; ++step)
+  for (int step = program.firstStep[away.freeBefore]; step <= last; ++step)
     if (live[step] + aligned(problem, problem.buffers[buffer].bytes) > peak)
       return false;
   return true;
@@ -45,7 +45,9 @@ std::vector<ActionCost> sluice::actionCosts(const Problem &problem, const Plan &
   const std::vector<Bytes> live = liveBytes(problem, program);
   const Bytes peak = peakBytes(problem, program);
   for (size_t b = 0; b < costs.size(); ++b)
-    if (plan.decisions[b].freeBefore >= 0)
-      costs[b].freesNothing = roomToStay(problem, program, live, peak, static_cast<int>(b), plan.decisions[b]);
+    if (const auto &absences = plan.decisions[b].absences; !absences.empty())
+      costs[b].freesNothing = std::all_of(absences.begin(), absences.end(), [&](const Absence &away) {
+        return roomToStay(problem, program, live, peak, static_cast<int>(b), away);
+      });
   return costs;
 }

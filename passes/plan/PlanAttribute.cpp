@@ -26,6 +26,12 @@ struct Lives {
   }
 };
 
+SmallVector<AbsenceAttr> absencesOf(MLIRContext *context, const planner::Decision &decision) {
+  return llvm::map_to_vector(decision.absences, [&](const planner::Absence &away) {
+    return AbsenceAttr::get(context, away.leaveAfter, away.freeBefore, away.returnAfter, away.neededBy);
+  });
+}
+
 } // namespace
 
 PlanAttr sluice::planAttribute(MLIRContext *context, const planner::Problem &problem, const planner::Plan &plan,
@@ -36,12 +42,12 @@ PlanAttr sluice::planAttribute(MLIRContext *context, const planner::Problem &pro
   const Lives lives(problem);
   SmallVector<DecisionAttr> decisions;
   for (auto [i, d] : llvm::enumerate(plan.decisions))
-    if (const planner::Buffer &buffer = problem.buffers[i]; buffer.activation)
-      decisions.push_back(DecisionAttr::get(
-          context, b.getStringAttr(buffer.name), *symbolizeActionKind(planner::actionName(d.action)),
-          b.getStringAttr(codecs(d.codec)), d.offloadAfter, d.freeBefore, d.prefetchAfter, d.neededBy, buffer.bytes,
-          lives.first[i], lives.last[i], b.getStringAttr(nodes[i]), b.getStringAttr(d.reason),
-          b.getF64FloatAttr(costs[i].seconds), b.getF64FloatAttr(costs[i].stall), costs[i].freesNothing));
+    if (const planner::Buffer &buffer = problem.buffers[i]; buffer.activation || d.action != planner::Action::Keep)
+      decisions.push_back(
+          DecisionAttr::get(context, b.getStringAttr(buffer.name), *symbolizeActionKind(planner::actionName(d.action)),
+                            b.getStringAttr(codecs(d.codec)), buffer.bytes, lives.first[i], lives.last[i],
+                            b.getStringAttr(nodes[i]), b.getStringAttr(d.reason), b.getF64FloatAttr(costs[i].seconds),
+                            b.getF64FloatAttr(costs[i].stall), costs[i].freesNothing, absencesOf(context, d)));
   SmallVector<RecomputeAttr> recomputes;
   for (const planner::Recompute &r : plan.recomputes)
     recomputes.push_back(RecomputeAttr::get(context, r.before, r.ops));
@@ -80,10 +86,8 @@ Result<planner::Plan> sluice::planOfAttribute(PlanAttr attribute, ArrayRef<Strin
     d.action = *planner::findAction(stringifyActionKind(entry.getAction()));
     d.codec = entry.getCodec().str();
     d.reason = entry.getReason().str();
-    d.offloadAfter = entry.getOffloadAfter();
-    d.freeBefore = entry.getFreeBefore();
-    d.prefetchAfter = entry.getPrefetchAfter();
-    d.neededBy = entry.getNeededBy();
+    for (AbsenceAttr away : entry.getAbsences())
+      d.absences.push_back({away.getLeaveAfter(), away.getFreeBefore(), away.getReturnAfter(), away.getNeededBy()});
   }
   for (RecomputeAttr entry : attribute.getRecomputes())
     plan.recomputes.push_back({entry.getBefore(), entry.getOps().vec()});

@@ -138,7 +138,7 @@ private:
           problem.buffers[b].activation = true;
     }
     for (size_t b = 0; b < problem.buffers.size(); ++b) {
-      problem.buffers[b].offloadable = problem.buffers[b].activation && problem.buffers[b].bytes >= smallestMoved;
+      problem.buffers[b].offloadable = problem.buffers[b].bytes >= smallestMoved;
       if (!restorable[b] || !problem.buffers[b].activation)
         problem.buffers[b].producers.clear();
     }

@@ -192,7 +192,7 @@ Seconds PositionBound::at(int position) const {
   for (size_t b = 0; b < problem.buffers.size(); ++b) {
     const Buffer &buffer = problem.buffers[b];
     const Accesses &a = accesses[b];
-    if (a.lastForward < 0 || a.lastForward >= position || a.firstLater <= a.lastForward || a.last < position)
+    if (a.first < 0 || a.last < position)
       continue;
     const auto uses = [&](const std::vector<int> &list) {
       return std::find(list.begin(), list.end(), static_cast<int>(b)) != list.end();
@@ -200,6 +200,12 @@ Seconds PositionBound::at(int position) const {
     const bool used = uses(op.reads) || uses(op.writes);
     const double raw = static_cast<double>(aligned(problem, buffer.bytes));
     double bytes = raw;
+    if (a.lastForward < 0 || a.lastForward >= position || a.firstLater <= a.lastForward) {
+      // Between two forward ops, or two backward ops, content may be moved, but not be made again.
+      if (a.first < position && !used && buffer.offloadable && can("offload"))
+        link.bytes += bytes;
+      continue;
+    }
     for (const Encoding &e : buffer.encodings) {
       const double form = static_cast<double>(aligned(problem, e.bytes));
       if (!can(e.codec))
@@ -215,8 +221,7 @@ Seconds PositionBound::at(int position) const {
     missing -= raw - bytes;
     if (used || bytes <= 0)
       continue;
-    // Between two backward readers a tensor may be dropped and made again, but not moved.
-    if (a.firstLater > position && buffer.offloadable && can("offload"))
+    if (buffer.offloadable && can("offload"))
       link.bytes += bytes;
     if (can("recompute") && !buffer.producers.empty())
       parts.push_back({bytes, rerun[b] * bytes / raw});

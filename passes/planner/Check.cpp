@@ -1,62 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replays a plan in program order. Residency comes from a backward liveness scan and content from counting writers,
-// which is how neither the planner nor the simulator derive them.
+// The plan's shape, contents and bytes, see PlanCheck.h.
 #include "passes/planner/Check.h"
+#include "passes/planner/PlanCheck.h"
 
 #include <algorithm>
 #include <map>
 
 namespace sluice::planner {
-
-namespace {
-
-struct Run {
-  int op, position;
-  bool again;
-};
-
-struct Use {
-  int run;
-  bool reads, writes;
-  bool inverts = false; ///< an inversion reads the buffer just before the run
-};
-
-class PlanCheck {
-public:
-  PlanCheck(const Problem &problem, const Plan &plan, Bytes memory) : problem(problem), plan(plan), memory(memory) {}
-
-  std::string check() {
-    for (auto step :
-         {&PlanCheck::shape, &PlanCheck::layOut, &PlanCheck::decisions, &PlanCheck::content, &PlanCheck::bytes})
-      if (std::string error = (this->*step)(); !error.empty())
-        return error;
-    return "";
-  }
-
-private:
-  std::string shape();
-  std::string segment(const Recompute &r) const;
-  std::string layOut();
-  std::string decisions();
-  std::string decision(int b, const Decision &d);
-  std::string allowed(int b, const Decision &d) const;
-  void noteInversions();
-  std::string content();
-  std::string contentOf(int b) const;
-  std::string bytes();
-  void addLiveBytes(int b, std::vector<Bytes> &change) const;
-  int lastOfValues(int b) const;
-  Bytes padded(Bytes b) const { return (b / problem.alignment + (b % problem.alignment != 0)) * problem.alignment; }
-  std::string buffer(int b) const { return "buffer '" + problem.buffers[b].name + "'"; }
-  std::string op(int k) const { return "op " + std::to_string(k) + " '" + problem.ops[k].name + "'"; }
-
-  const Problem &problem;
-  const Plan &plan;
-  const Bytes memory;
-  std::vector<Run> runs;
-  std::vector<std::vector<Use>> uses; ///< per buffer, by run
-  std::vector<int> opens;             ///< first run of each position
-};
 
 std::string PlanCheck::shape() {
   const int n = problem.ops.size();
@@ -121,10 +71,11 @@ std::string PlanCheck::layOut() {
 void PlanCheck::noteInversions() {
   for (size_t b = 0; b < plan.decisions.size(); ++b) {
     const Decision &d = plan.decisions[b];
-    if (d.action != Action::Invert || !problem.buffers[b].inversion || d.neededBy < 0 ||
-        d.neededBy >= static_cast<int>(problem.ops.size()))
+    const int needed = d.absences.empty() ? -1 : d.absences.front().neededBy;
+    if (d.action != Action::Invert || !problem.buffers[b].inversion || needed < 0 ||
+        needed >= static_cast<int>(problem.ops.size()))
       continue;
-    const int run = opens[d.neededBy];
+    const int run = opens[needed];
     for (int source : problem.buffers[b].inversion->sources) {
       std::vector<Use> &list = uses[source];
       list.insert(std::find_if(list.begin(), list.end(), [&](const Use &use) { return use.run >= run; }),
@@ -133,79 +84,16 @@ void PlanCheck::noteInversions() {
   }
 }
 
-std::string PlanCheck::decision(int b, const Decision &d) {
-  const int n = problem.ops.size();
-  const bool returns = d.action != Action::Encode;
-  const int earliest = d.action == Action::Offload ? -1 : 0; // what arrives from outside leaves at once
-  if (d.offloadAfter < earliest || d.freeBefore <= d.offloadAfter || d.freeBefore >= n)
-    return buffer(b) + " leaves after op " + std::to_string(d.offloadAfter) + " and is free before " +
-           std::to_string(d.freeBefore);
-  if (returns && (d.prefetchAfter < d.freeBefore || d.neededBy <= d.prefetchAfter || d.neededBy >= n))
-    return buffer(b) + " is free before op " + std::to_string(d.freeBefore) + ", comes back after op " +
-           std::to_string(d.prefetchAfter) + " and is needed by " + std::to_string(d.neededBy);
-  for (const Use &use : uses[b]) {
-    const Run &run = runs[use.run];
-    if (run.position > d.offloadAfter && run.position < d.freeBefore && use.writes)
-      return op(run.op) + " writes " + buffer(b) + " while it is copied out after op " + std::to_string(d.offloadAfter);
-    if (returns && run.position >= d.freeBefore && run.position < d.neededBy)
-      return op(run.op) + " uses " + buffer(b) + " at position " + std::to_string(run.position) + ", away from " +
-             std::to_string(d.freeBefore) + " until " + std::to_string(d.neededBy);
-    if (use.inverts && (!returns || d.action == Action::Invert) && run.position >= d.freeBefore &&
-        (!returns || run.position == d.neededBy))
-      return "an inversion reads " + buffer(b) + " at position " + std::to_string(run.position) +
-             ", where it is not on the device since " + std::to_string(d.freeBefore);
-    if (!returns && run.position >= d.freeBefore && problem.ops[run.op].phase == Phase::Forward)
-      return op(run.op) + " uses " + buffer(b) + " raw at position " + std::to_string(run.position) +
-             ", encoded since " + std::to_string(d.freeBefore);
-  }
-  return "";
-}
-
-/// Whether the problem offers the action for the buffer at all.
-std::string PlanCheck::allowed(int b, const Decision &d) const {
-  const Buffer &what = problem.buffers[b];
-  if (d.action == Action::Invert) {
-    if (!what.inversion)
-      return buffer(b) + " has no inversion";
-    if (d.prefetchAfter + 1 != d.neededBy)
-      return buffer(b) + " is rebuilt after op " + std::to_string(d.prefetchAfter) + ", it must be just before " +
-             std::to_string(d.neededBy);
-    if (d.neededBy > what.inversion->latest)
-      return buffer(b) + " is rebuilt before op " + std::to_string(d.neededBy) +
-             ", parameters that it needs change at " + std::to_string(what.inversion->latest);
-    for (int source : what.inversion->sources)
-      if (const std::string &codec = plan.decisions[source].codec;
-          withoutMask(codec).substr(0, 3) == "zfp" || withoutMask(codec) == "int8" ||
-          (withoutMask(codec) == "fp16" && !what.inversion->fromHalves))
-        return buffer(b) + " cannot be rebuilt from " + buffer(source) + ", which comes back from " + codec;
-    return "";
-  }
-  if (d.action == Action::Offload) {
-    if (!what.offloadable)
-      return buffer(b) + " may not be offloaded";
-    const auto &rates = problem.codecRates;
-    const bool direct = d.codec == "mask" || d.codec == "argmax" || d.codec == "counter";
-    if (!d.codec.empty() &&
-        std::none_of(rates.begin(), rates.end(), [&](const auto &rate) { return rate.first == d.codec; }) &&
-        (direct || std::none_of(what.encodings.begin(), what.encodings.end(),
-                                [&](const Encoding &e) { return e.codec == d.codec; })))
-      return buffer(b) + " is copied with codec '" + d.codec + "', which the device does not have for it";
-    return "";
-  }
-  const bool direct = d.codec == "mask" || d.codec == "argmax" || d.codec == "counter";
-  if (direct != (d.action == Action::Encode) ||
-      std::none_of(what.encodings.begin(), what.encodings.end(), [&](const Encoding &e) { return e.codec == d.codec; }))
-    return buffer(b) + " has no encoding '" + d.codec + "' for that action";
-  return "";
-}
-
 std::string PlanCheck::decisions() {
   for (int b = 0; b < static_cast<int>(plan.decisions.size()); ++b) {
     const Decision &d = plan.decisions[b];
-    if (d.action == Action::Keep || d.action == Action::Recompute)
+    if (d.action == Action::Keep || d.action == Action::Recompute) {
+      if (!d.absences.empty())
+        return buffer(b) + " is away " + std::to_string(d.absences.size()) + " times, its action allows none";
       continue;
-    for (const std::string &error : {allowed(b, d), decision(b, d)})
-      if (!error.empty())
+    }
+    for (auto step : {&PlanCheck::absences, &PlanCheck::allowed})
+      if (std::string error = (this->*step)(b, d); !error.empty())
         return error;
   }
   return "";
@@ -228,7 +116,7 @@ std::string PlanCheck::contentOf(int b) const {
     const int rank = std::lower_bound(writers.begin(), writers.end(), run.op) - writers.begin();
     const bool wroteFirst = rank < static_cast<int>(writers.size()) && writers[rank] == run.op;
     const int expected = use.inverts ? forward : rank + (run.again && wroteFirst && !use.writes);
-    const bool bitsOnly = d.action == Action::Encode && run.position >= d.freeBefore;
+    const bool bitsOnly = d.action == Action::Encode && run.position >= d.absences.front().freeBefore;
     if ((use.reads || (use.writes && rank > 0)) && !bitsOnly && state != expected)
       return op(run.op) +
              (use.inverts ? " and an inversion"
@@ -238,9 +126,9 @@ std::string PlanCheck::contentOf(int b) const {
              std::to_string(state) + " writers, it needs " + std::to_string(expected);
     if (use.writes)
       state = rank + 1;
-    if (use.writes && run.again && !use.reads && d.freeBefore >= 0)
+    if (use.writes && run.again && !use.reads && !d.absences.empty())
       return buffer(b) + " is written again at position " + std::to_string(run.position) +
-             " although it leaves before " + std::to_string(d.freeBefore);
+             " although it leaves before " + std::to_string(d.absences.front().freeBefore);
   }
   return "";
 }
@@ -261,7 +149,7 @@ int PlanCheck::lastOfValues(int b) const {
       readers = &e.maskReaders;
   if (!readers || readers->empty())
     return -1;
-  int last = opens[d.neededBy + 1] - 1;
+  int last = opens[d.absences.front().neededBy + 1] - 1;
   bool tail = false;
   for (const Use &use : uses[b]) {
     const Run &run = runs[use.run];
@@ -282,9 +170,7 @@ void PlanCheck::addLiveBytes(int b, std::vector<Bytes> &change) const {
     change[first] += bytes;
     change[last + 1] -= bytes;
   };
-  const bool away = d.freeBefore >= 0 && d.action != Action::Keep && d.action != Action::Recompute;
-  const int gone = away ? opens[d.freeBefore] : 0,
-            back = away && d.prefetchAfter >= 0 ? opens[d.prefetchAfter + 1] : runs.size();
+  const bool away = !d.absences.empty();
   const int values = away ? lastOfValues(b) : -1;
   // Backwards: between two accesses the bytes are needed unless the later one begins a new life.
   int needed = -1; // last run of the life that the scan is in
@@ -300,22 +186,26 @@ void PlanCheck::addLiveBytes(int b, std::vector<Bytes> &change) const {
     if (!begins)
       continue;
     add(from, needed, size);
-    if (away && from < gone && needed >= gone)
-      add(gone, std::min(needed, back - 1), -size);
+    for (const Absence &a : d.absences) {
+      const int gone = opens[a.freeBefore], back = a.returnAfter >= 0 ? opens[a.returnAfter + 1] : runs.size();
+      if (from < gone && needed >= gone)
+        add(gone, std::min(needed, back - 1), -size);
+    }
     if (values >= 0 && needed > values)
       add(values + 1, needed, -size);
     needed = -1;
   }
   if (!away)
     return;
-  // What stands in for the raw bytes meanwhile.
-  const int last = d.action == Action::Encode || values >= 0 ? uses[b].back().run : opens[d.neededBy];
+  // What stands in for the raw bytes meanwhile, of actions with one absence.
+  const Absence &only = d.absences.front();
+  const int last = d.action == Action::Encode || values >= 0 ? uses[b].back().run : opens[only.neededBy];
   if (d.action == Action::Invert)
-    add(opens[d.offloadAfter + 1] - 1, last, padded(problem.buffers[b].inversion->sideBytes));
+    add(opens[only.leaveAfter + 1] - 1, last, padded(problem.buffers[b].inversion->sideBytes));
   if (d.action == Action::Encode || d.action == Action::Compress)
     for (const Encoding &e : problem.buffers[b].encodings)
       if (e.codec == d.codec) {
-        add(opens[d.offloadAfter + 1] - 1, last, padded(e.bytes));
+        add(opens[only.leaveAfter + 1] - 1, last, padded(e.bytes));
         break;
       }
 }
@@ -326,8 +216,10 @@ std::string PlanCheck::bytes() {
     addLiveBytes(b, change);
   std::vector<Bytes> inverting(problem.ops.size(), 0); // workspace of the inversions at a position
   for (size_t b = 0; b < plan.decisions.size(); ++b)
-    if (const Decision &d = plan.decisions[b]; d.action == Action::Invert && d.neededBy >= 0)
-      inverting[d.neededBy] = std::max(inverting[d.neededBy], problem.buffers[b].inversion->workspace);
+    if (const Decision &d = plan.decisions[b]; d.action == Action::Invert) {
+      Bytes &here = inverting[d.absences.front().neededBy];
+      here = std::max(here, problem.buffers[b].inversion->workspace);
+    }
   Bytes now = problem.base;
   for (size_t r = 0; r < runs.size(); ++r) {
     now += change[r];
@@ -345,8 +237,6 @@ std::string PlanCheck::bytes() {
   }
   return "";
 }
-
-} // namespace
 
 std::string checkPlan(const Problem &problem, const Plan &plan, Bytes memory) {
   const std::string error = PlanCheck(problem, plan, memory).check();

@@ -36,20 +36,28 @@ private:
   std::string collect();
   std::string transfers();
   std::string contention();
+  std::string counted(int b, const Decision &d);
   std::string transfer(int b, const Decision &d);
-  std::string reuse(int b, const Decision &d);
+  std::string absence(int b, const Absence &away, Span o, Span i);
+  std::string reuse(int b, const Absence &away, Span i);
   std::string duration(int b, const Span &span, bool leaves) const;
   double crossing(int b) const;
   Seconds leastCopy(int b, bool leaves) const;
   Seconds leastPacking(int b, bool leaves) const;
   Seconds leastCodec(int b, bool leaves) const;
+  /// That of an action which has one.
+  Absence only(int b) const {
+    const std::vector<Absence> &absences = plan.decisions[b].absences;
+    return absences.empty() ? Absence() : absences.front();
+  }
   std::string name(int b) const { return "'" + problem.buffers[b].name + "'"; }
   Seconds opens(int position) const { return position < int(starts.size()) ? starts[position] : timeline.makespan; }
 
   const Problem &problem;
   const Plan &plan;
   const Timeline &timeline;
-  std::map<int, Span> out, in;       ///< by buffer: copies and jobs of the codec stream
+  /// By buffer, in order: copies and jobs of the codec stream.
+  std::map<int, std::vector<Span>> out, in;
   std::map<int, Seconds> spent[2];   ///< by buffer: encoding, decoding or inverting on the compute stream
   std::vector<Seconds> starts, ends; ///< of each position's first run and of its own op
   Seconds alone = 0;                 ///< of all that runs on the compute stream, nothing copied beside it
@@ -93,9 +101,9 @@ std::string TimelineCheck::order() {
     if (e.stream != Stream::Compute)
       continue;
     if (e.what == Event::What::Encode) { // belongs to the op before
-      if (ends.size() != static_cast<size_t>(plan.decisions[e.buffer].offloadAfter + 1))
+      if (const int last = only(e.buffer).leaveAfter; ends.size() != static_cast<size_t>(last + 1))
         return name(e.buffer) + " is encoded after position " + std::to_string(ends.size()) + ", not after its last " +
-               "forward access " + std::to_string(plan.decisions[e.buffer].offloadAfter);
+               "forward access " + std::to_string(last);
       spent[0][e.buffer] += e.end - e.start;
       continue;
     }
@@ -105,9 +113,9 @@ std::string TimelineCheck::order() {
     opens = false;
     inverting = e.what != Event::What::Run && e.what != Event::What::Rerun;
     if (inverting) {
-      if (!first || ends.size() != static_cast<size_t>(plan.decisions[e.buffer].neededBy))
+      if (const int needed = only(e.buffer).neededBy; !first || ends.size() != static_cast<size_t>(needed))
         return name(e.buffer) + " is decoded at position " + std::to_string(ends.size()) + ", it is needed by " +
-               std::to_string(plan.decisions[e.buffer].neededBy);
+               std::to_string(needed);
       spent[1][e.buffer] += e.end - e.start;
       continue;
     }
@@ -142,7 +150,7 @@ std::string TimelineCheck::codecs() {
       for (const Encoding &e : problem.buffers[b].encodings)
         if (e.codec == d.codec) {
           least[0] = e.encodeSeconds;
-          least[1] = d.neededBy >= 0 ? e.decodeSeconds : 0;
+          least[1] = only(b).neededBy >= 0 ? e.decodeSeconds : 0;
           break;
         }
     if (d.action == Action::Invert)
@@ -162,8 +170,7 @@ std::string TimelineCheck::collect() {
       continue;
     const bool codec = e.stream == Stream::Codec;
     const bool leaves = codec ? e.what == Event::What::Encode : e.stream == Stream::ToHost;
-    if (!(leaves ? out : in).emplace(e.buffer, Span{e.start, e.end}).second)
-      return "buffer " + name(e.buffer) + " is copied twice in one direction";
+    (leaves ? out : in)[e.buffer].push_back({e.start, e.end});
     if (plan.decisions[e.buffer].action != (codec ? Action::Compress : Action::Offload))
       return "buffer " + name(e.buffer) +
              (codec ? " is packed although it is not compressed" : " is copied although it is not offloaded");
@@ -217,34 +224,61 @@ std::string TimelineCheck::duration(int b, const Span &span, bool leaves) const 
 }
 
 /// Whoever returns after op p may take bytes that count as free from position p + 1 on: their copies out must be over.
-std::string TimelineCheck::reuse(int b, const Decision &d) {
-  for (const auto &[other, span] : out)
-    if (plan.decisions[other].freeBefore <= d.prefetchAfter + 1 && in[b].start + slack < span.end)
-      return "copy in of " + name(b) + " starts at " + text(in[b].start) + ", bytes of " + name(other) +
-             " leave until " + text(span.end);
+std::string TimelineCheck::reuse(int b, const Absence &away, Span i) {
+  for (const auto &[other, spans] : out) {
+    const Decision &d = plan.decisions[other];
+    size_t copies = 0;
+    for (size_t k = 0; k < d.absences.size(); ++k) {
+      copies += d.departs(k);
+      const Span span = spans[copies - 1];
+      if (d.absences[k].freeBefore <= away.returnAfter + 1 && i.start + slack < span.end)
+        return "copy in of " + name(b) + " starts at " + text(i.start) + ", bytes of " + name(other) + " leave until " +
+               text(span.end);
+    }
+  }
   return "";
 }
 
-std::string TimelineCheck::transfer(int b, const Decision &d) {
-  if (!out.count(b) || !in.count(b))
-    return "buffer " + name(b) + " leaves, its copies are missing";
-  const Span o = out[b], i = in[b];
-  if (d.offloadAfter >= 0 && o.start + slack < ends[d.offloadAfter])
-    return "copy out of " + name(b) + " starts at " + text(o.start) + ", op " + std::to_string(d.offloadAfter) +
-           " ends at " + text(ends[d.offloadAfter]);
-  if (opens(d.freeBefore) + slack < o.end)
-    return "position " + std::to_string(d.freeBefore) + " reuses " + name(b) + " at " + text(opens(d.freeBefore)) +
-           ", its copy ends at " + text(o.end);
-  if (i.start + slack < ends[d.prefetchAfter])
-    return "copy in of " + name(b) + " starts at " + text(i.start) + ", op " + std::to_string(d.prefetchAfter) +
-           " ends at " + text(ends[d.prefetchAfter]);
-  if (opens(d.neededBy) + slack < i.end)
-    return "position " + std::to_string(d.neededBy) + " reads " + name(b) + " at " + text(opens(d.neededBy)) +
+std::string TimelineCheck::absence(int b, const Absence &away, Span o, Span i) {
+  if (away.leaveAfter >= 0 && o.start + slack < ends[away.leaveAfter])
+    return "copy out of " + name(b) + " starts at " + text(o.start) + ", op " + std::to_string(away.leaveAfter) +
+           " ends at " + text(ends[away.leaveAfter]);
+  if (opens(away.freeBefore) + slack < o.end)
+    return "position " + std::to_string(away.freeBefore) + " reuses " + name(b) + " at " +
+           text(opens(away.freeBefore)) + ", its copy ends at " + text(o.end);
+  if (i.start + slack < ends[away.returnAfter])
+    return "copy in of " + name(b) + " starts at " + text(i.start) + ", op " + std::to_string(away.returnAfter) +
+           " ends at " + text(ends[away.returnAfter]);
+  if (opens(away.neededBy) + slack < i.end)
+    return "position " + std::to_string(away.neededBy) + " reads " + name(b) + " at " + text(opens(away.neededBy)) +
            ", its copy ends at " + text(i.end);
-  for (auto [span, leaves] : {std::pair(o, true), std::pair(i, false)})
-    if (std::string error = duration(b, span, leaves); !error.empty())
+  return reuse(b, away, i);
+}
+
+std::string TimelineCheck::transfer(int b, const Decision &d) {
+  size_t copies = 0;
+  for (size_t k = 0; k < d.absences.size(); ++k) {
+    copies += d.departs(k);
+    if (std::string error = absence(b, d.absences[k], out[b][copies - 1], in[b][k]); !error.empty())
       return error;
-  return reuse(b, d);
+  }
+  for (bool leaves : {true, false})
+    for (Span span : leaves ? out[b] : in[b])
+      if (std::string error = duration(b, span, leaves); !error.empty())
+        return error;
+  return "";
+}
+
+/// As many copies as the plan's absences ask for.
+std::string TimelineCheck::counted(int b, const Decision &d) {
+  size_t departures = 0;
+  for (size_t k = 0; k < d.absences.size(); ++k)
+    departures += d.departs(k);
+  if (out[b].size() != departures || in[b].size() != d.absences.size())
+    return "buffer " + name(b) + " is copied out " + std::to_string(out[b].size()) + " times and back " +
+           std::to_string(in[b].size()) + " times, the plan asks for " + std::to_string(departures) + " and " +
+           std::to_string(d.absences.size());
+  return "";
 }
 
 /// What cannot have been copied or packed while the compute stream was idle, because that was too short, cost it its
@@ -252,17 +286,18 @@ std::string TimelineCheck::transfer(int b, const Decision &d) {
 std::string TimelineCheck::contention() {
   Seconds least = alone, busy = 0;
   for (bool leaves : {true, false})
-    for (const auto &[b, span] : leaves ? out : in) {
-      Seconds idle = span.end - span.start;
-      for (const Event &e : timeline.events)
-        if (e.stream == Stream::Compute)
-          idle -= std::max(0.0, std::min(e.end, span.end) - std::max(e.start, span.start));
-      const bool packs = plan.decisions[b].action == Action::Compress;
-      const double bytes = crossing(b);
-      if (const Seconds job = packs ? leastCodec(b, leaves) : leastCopy(b, leaves); job > 0)
-        least += (packs ? problem.codecContention * job : problem.link.contention.value_or(0) * bytes) *
-                 std::clamp(1 - idle / job, 0.0, 1.0);
-    }
+    for (const auto &[b, spans] : leaves ? out : in)
+      for (Span span : spans) {
+        Seconds idle = span.end - span.start;
+        for (const Event &e : timeline.events)
+          if (e.stream == Stream::Compute)
+            idle -= std::max(0.0, std::min(e.end, span.end) - std::max(e.start, span.start));
+        const bool packs = plan.decisions[b].action == Action::Compress;
+        const double bytes = crossing(b);
+        if (const Seconds job = packs ? leastCodec(b, leaves) : leastCopy(b, leaves); job > 0)
+          least += (packs ? problem.codecContention * job : problem.link.contention.value_or(0) * bytes) *
+                   std::clamp(1 - idle / job, 0.0, 1.0);
+      }
   for (const Event &e : timeline.events)
     busy += e.stream == Stream::Compute ? e.end - e.start : 0;
   return busy + slack < least ? "compute is busy for " + text(busy) +
@@ -271,10 +306,11 @@ std::string TimelineCheck::contention() {
 }
 
 std::string TimelineCheck::transfers() {
-  for (int b = 0; b < static_cast<int>(plan.decisions.size()); ++b)
-    if (plan.decisions[b].action == Action::Offload || plan.decisions[b].action == Action::Compress)
-      if (std::string error = transfer(b, plan.decisions[b]); !error.empty())
-        return error;
+  for (auto check : {&TimelineCheck::counted, &TimelineCheck::transfer})
+    for (int b = 0; b < static_cast<int>(plan.decisions.size()); ++b)
+      if (plan.decisions[b].action == Action::Offload || plan.decisions[b].action == Action::Compress)
+        if (std::string error = (this->*check)(b, plan.decisions[b]); !error.empty())
+          return error;
   return "";
 }
 

@@ -15,7 +15,7 @@ public:
   void run() {
     for (int b = 0; b < static_cast<int>(plan.decisions.size()); ++b)
       if (plan.decisions[b].action == Action::Invert) {
-        plan.decisions[b].neededBy = -1;
+        plan.decisions[b].absences.clear();
         inverted.push_back(b);
       }
     if (inverted.empty())
@@ -100,7 +100,7 @@ int Placement::earliest(const Inversion &inversion) {
       return never;
     position = std::max(position, accesses[source].lastForward + 1);
     if (d.action == Action::Invert)
-      position = std::max(position, d.neededBy + 1);
+      position = std::max(position, d.absences.front().neededBy + 1);
     else if (d.action == Action::Recompute)
       position = std::max(position, restored[source] < 0 ? never - 1 : restored[source] + 1);
   }
@@ -140,10 +140,10 @@ void Placement::place(int b) {
   if (accesses[b].lastForward < 0 || first > latest || latest >= static_cast<int>(problem.ops.size())) {
     d = {};
   } else {
-    d.neededBy = best(b, first, latest);
-    d.prefetchAfter = d.neededBy - 1;
+    const int position = best(b, first, latest), leaves = accesses[b].lastForward;
+    d.absences = {{leaves, leaves + 1, position - 1, position}};
     for (int source : inversion.sources)
-      last[source] = std::max(last[source], d.neededBy);
+      last[source] = std::max(last[source], position);
   }
   state[b] = State::Done;
 }
@@ -154,6 +154,9 @@ void placeInversions(const Problem &problem, Plan &plan) { Placement(problem, pl
 
 bool mayRound(const Problem &problem, const Plan &plan, int buffer, const std::string &codec) {
   const CodecFacts *facts = findCodec(codec);
+  for (const Absence &away : plan.decisions[buffer].absences)
+    if (facts && !facts->exact && away.neededBy >= 0 && problem.ops[away.neededBy].phase == Phase::Forward)
+      return false;
   for (size_t b = 0; b < plan.decisions.size() && facts && !facts->exact; ++b)
     if (plan.decisions[b].action == Action::Invert) {
       const Inversion &inversion = *problem.buffers[b].inversion;

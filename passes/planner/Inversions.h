@@ -7,13 +7,14 @@
 
 namespace sluice::planner {
 
-/// Gives every Invert decision its `neededBy` and `prefetchAfter`: after all its sources are there, before the first
+/// Gives every Invert decision its absence, which ends after all its sources are there, before the first
 /// access to the content, before a source is overwritten or a parameter changes, and in between where the least bytes
 /// live for the fewest positions. Recomputed ops must be in the plan. Decisions without such a place, as those of two
 /// buffers that are rebuilt from each other, become Keep.
 void placeInversions(const Problem &problem, Plan &plan);
 
-/// Whether the buffer's content may come back from `codec`: an inversion that reads it multiplies zfp's errors, which
+/// Whether the buffer's content may come back from `codec`, where the plan's absences are placed: forward ops read what
+/// they would without a plan, so nothing may have rounded it; an inversion that reads it multiplies zfp's errors, which
 /// are absolute, and those of half precision unless it is made for them.
 bool mayRound(const Problem &problem, const Plan &plan, int buffer, const std::string &codec);
 

@@ -13,38 +13,44 @@ namespace sluice::planner {
 
 enum class Action { Keep, Offload, Compress, Encode, Invert, Recompute };
 
-/// What happens to one buffer between its last forward access and its first later access.
-/// Position k of the program is op k together with the recomputed ops that stand just before it. The device bytes are
-/// live
-///   - from the first writer up to and including position `freeBefore - 1`: position `freeBefore` is the first that may
-///   reuse them, and
-///     waits for the copy out, then
-///   - again from position `prefetchAfter + 1` on: the copy back is issued when op `prefetchAfter` has ended (and when
-///   the bytes that it
-///     reuses have left), and position `neededBy` waits for it.
-/// Offload: both copies run on the copy engines, the one out beside the forward ops that still read the content. Codecs
-/// pack while they copy, so nothing of it is on the device. Compress: the same with device memory
-/// instead of the host's: the codec stream packs after `offloadAfter` and unpacks from `prefetchAfter` on. The packed
-/// form is live from op `offloadAfter` up to and including the first step of position `neededBy`; where the last
-/// readers take its mask, to the last of them, and the bytes that came back end with the last access before. Invert: as
-/// Compress without packing. The compute stream rebuilds the content just before position `neededBy`, ahead of the
-/// recomputed ops that stand there, from the inversion's sources, which must be on the device then; `prefetchAfter` is
-/// `neededBy - 1`, no op need read the content at `neededBy`, and the side slot is live like a packed form. Encode: the
-/// raw bytes are gone from `freeBefore` on and never return; the encoded form lives from op `offloadAfter` to the last
-/// access. Recompute: positions stay -1; the first life ends at the last access before the re-execution that writes the
-/// buffer again.
+/// A stretch of the step for which a buffer's device bytes are gone, between two accesses to it. Position k of the
+/// program is op k together with the recomputed ops that stand just before it. The device bytes are live up to and
+/// including position `freeBefore - 1`: position `freeBefore` is the first that may reuse them, and waits for the copy
+/// out; then again from position `returnAfter + 1` on: the copy back is issued when op `returnAfter` has ended (and
+/// when the bytes that it reuses have left), and position `neededBy` waits for it.
+struct Absence {
+  /// The copy out is issued when this op has ended: the last writer or a later op; -1 for content from outside the
+  /// step: at its start. An absence with the same op as the one before it has no copy of its own: the first copy stays
+  /// until the last return, and nothing may write the buffer in between. Encode, compress, invert: the last forward
+  /// access.
+  int leaveAfter = -1;
+  int freeBefore = -1;  ///< first position that runs with the device bytes gone; leaveAfter < freeBefore <= returnAfter
+  int returnAfter = -1; ///< the copy back (decode, invert) is issued when this op has ended; encode: -1
+  int neededBy = -1;    ///< first position that may read the content again; returnAfter < neededBy
+};
+
+/// What happens to one buffer. Recompute has no absences: its first life ends at the last access before the
+/// re-execution that writes the buffer again. Others but Keep have one, Offload one or more, in the order of the
+/// program; none as long as nobody has placed them. Offload: both copies run on the copy engines, the one out beside
+/// the ops that still read the content. Codecs pack while they copy, so nothing of it is on the device. Compress: the
+/// same with device memory instead of the host's: the codec stream packs after `leaveAfter` and unpacks from
+/// `returnAfter` on. The packed form is live from op `leaveAfter` up to and including the first step of position
+/// `neededBy`; where the last readers take its mask, to the last of them, and the bytes that came back end with the
+/// last access before. Invert: as Compress without packing. The compute stream rebuilds the content just before
+/// position `neededBy`, ahead of the recomputed ops that stand there, from the inversion's sources, which must be on
+/// the device then; `returnAfter` is `neededBy - 1`, no op need read the content at `neededBy`, and the side slot is
+/// live like a packed form. Encode: the raw bytes are gone from `freeBefore` on and never return; the encoded form
+/// lives from op `leaveAfter` to the last access.
 struct Decision {
   Action action = Action::Keep;
-  std::string
-      codec; ///< of codecTable: of copies for offload ("": raw), of the device for compress, read directly for encode
-  /// The copy out is issued when this op has ended: the last forward writer or a later one; -1 for content from outside
-  /// the step: at its start. Encode, compress, invert: the last forward access.
-  int offloadAfter = -1;
-  int freeBefore =
-      -1; ///< first position that runs with the device bytes gone; offloadAfter < freeBefore <= prefetchAfter
-  int prefetchAfter = -1; ///< the copy back (decode, invert) is issued when this op has ended
-  int neededBy = -1;      ///< first position that may read the content again; prefetchAfter < neededBy
-  std::string reason;     ///< one line for --explain
+  /// Of codecTable: of copies for offload ("": raw), of the device for compress, read directly for encode. A copy that
+  /// forward ops read again after its return is raw or exact.
+  std::string codec;
+  std::vector<Absence> absences;
+  std::string reason; ///< one line for --explain
+
+  /// Whether absence `i` begins with a copy out of its own.
+  bool departs(size_t i) const { return i == 0 || absences[i].leaveAfter != absences[i - 1].leaveAfter; }
 };
 
 /// Forward ops that run again just before op `before`, in this order. An op that writes a buffer without reading it

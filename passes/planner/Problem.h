@@ -88,9 +88,10 @@ struct Buffer {
   std::string name; ///< ONNX tensor that it holds
   Bytes bytes = 0;
   int stage = 0;
-  /// True for an activation: written by forward ops, read again by backward ops. Only activations carry actions.
+  /// True for an activation: written by forward ops, read again by backward ops. Only activations carry actions other
+  /// than to be offloaded.
   bool activation = false;
-  bool offloadable = false;
+  bool offloadable = false; ///< activations, and others where the planner is given every gap (Gaps.h): gradients
   /// Forward ops whose re-execution restores the content, in order (empty: cannot be recomputed). In-place writers are
   /// all listed.
   std::vector<int> producers;

@@ -100,8 +100,9 @@ static std::vector<Life> residentLives(const Problem &problem, const Plan &plan,
   };
   std::map<int, std::vector<const Inversion *>> inversions; // by step
   for (size_t b = 0; b < plan.decisions.size(); ++b)
-    if (plan.decisions[b].action == Action::Invert && plan.decisions[b].neededBy >= 0)
-      inversions[program.firstStep[plan.decisions[b].neededBy]].push_back(&*problem.buffers[b].inversion);
+    if (plan.decisions[b].action == Action::Invert)
+      for (const Absence &absence : plan.decisions[b].absences)
+        inversions[program.firstStep[absence.neededBy]].push_back(&*problem.buffers[b].inversion);
   for (int s = 0; s < static_cast<int>(program.steps.size()); ++s) {
     const Step &step = program.steps[s];
     const Op &op = problem.ops[step.op];
@@ -142,60 +143,67 @@ static bool needsValues(const Problem &problem, const Plan &plan, const Program 
     return std::find(list.begin(), list.end(), value) != list.end();
   };
   for (size_t b = 0; program.firstStep[at.position] == step && b < plan.decisions.size(); ++b)
-    if (plan.decisions[b].action == Action::Invert && plan.decisions[b].neededBy == at.position &&
-        has(problem.buffers[b].inversion->sources, buffer))
+    if (const Decision &d = plan.decisions[b]; d.action == Action::Invert && !d.absences.empty() &&
+                                               d.absences.front().neededBy == at.position &&
+                                               has(problem.buffers[b].inversion->sources, buffer))
       return true;
   const Op &op = problem.ops[at.op];
   return (has(op.readsWhen(at.recomputed), buffer) || has(op.writesWhen(at.recomputed), buffer)) &&
          (at.recomputed || !has(form.maskReaders, at.op));
 }
 
-/// The last step for which the bytes stay that came back, in a life that ends at `last`.
-static int lastOfValues(const Problem &problem, const Plan &plan, const Program &program, int buffer, int last) {
+/// The last step for which the bytes stay that came back from an absence, in a life that ends at `last`.
+static int lastOfValues(const Problem &problem, const Plan &plan, const Program &program, int buffer,
+                        const Absence &absence, int last) {
   const Decision &d = plan.decisions[buffer];
   const Encoding *form = d.action == Action::Compress ? encodingOf(problem.buffers[buffer], d.codec) : nullptr;
   if (!form || form->maskReaders.empty())
     return last;
-  while (last > program.stepOf[d.neededBy] && !needsValues(problem, plan, program, last, buffer, *form))
+  while (last > program.stepOf[absence.neededBy] && !needsValues(problem, plan, program, last, buffer, *form))
     --last;
   return last;
 }
 
-/// Splits the lives of buffers that leave the device between two accesses.
-static void cutGaps(const Problem &problem, const Plan &plan, Program &program) {
-  std::vector<Life> cut;
-  for (const Life &life : program.lives) {
-    const Decision *d = life.buffer < 0 ? nullptr : &plan.decisions[life.buffer];
-    const bool leaves = d && d->freeBefore >= 0;
-    const int gone = leaves ? program.firstStep[d->freeBefore] : -1;
-    if (!leaves || life.first >= gone || life.last < gone) {
-      cut.push_back(life);
+/// Adds what a life becomes under its buffer's absences: the stretches on the device and the forms that stand in for
+/// it.
+static void cut(const Problem &problem, const Plan &plan, const Program &program, Life life, std::vector<Life> &lives) {
+  const Decision &d = plan.decisions[life.buffer];
+  for (const Absence &absence : d.absences) {
+    const int gone = program.firstStep[absence.freeBefore], last = life.last;
+    if (life.first >= gone || last < gone)
       continue;
-    }
-    Life before = life;
-    before.last = gone - 1;
-    cut.push_back(before);
-    const bool returns = d->action != Action::Encode;
-    const int values = returns ? lastOfValues(problem, plan, program, life.buffer, life.last) : -1;
-    if (Bytes bytes = encodedBytes(problem, life.buffer, *d))
-      cut.push_back({life.buffer, program.stepOf[d->offloadAfter],
-                     values == life.last ? program.firstStep[d->neededBy] : life.last, bytes, Life::Form::Encoded});
+    life.last = gone - 1;
+    lives.push_back(life);
+    const bool returns = d.action != Action::Encode;
+    const int values = returns ? lastOfValues(problem, plan, program, life.buffer, absence, last) : -1;
+    if (Bytes bytes = encodedBytes(problem, life.buffer, d))
+      lives.push_back({life.buffer, program.stepOf[absence.leaveAfter],
+                       values == last ? program.firstStep[absence.neededBy] : last, bytes, Life::Form::Encoded});
     if (!returns)
-      continue;
-    Life after = life;
-    after.first = program.firstStep[d->prefetchAfter + 1];
-    after.last = values;
-    if (after.first <= after.last)
-      cut.push_back(after);
+      return;
+    life.first = program.firstStep[absence.returnAfter + 1];
+    life.last = values;
   }
-  program.lives = std::move(cut);
+  if (life.first <= life.last)
+    lives.push_back(life);
+}
+
+/// Splits the lives of buffers that leave the device between two accesses.
+static void cutAbsences(const Problem &problem, const Plan &plan, Program &program) {
+  std::vector<Life> lives;
+  for (const Life &life : program.lives)
+    if (life.buffer < 0)
+      lives.push_back(life);
+    else
+      cut(problem, plan, program, life, lives);
+  program.lives = std::move(lives);
 }
 
 Program expand(const Problem &problem, const Plan &plan) {
   Program program;
   insertSteps(problem, plan, program);
   program.lives = residentLives(problem, plan, program);
-  cutGaps(problem, plan, program);
+  cutAbsences(problem, plan, program);
   return program;
 }
 

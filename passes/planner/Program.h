@@ -58,7 +58,7 @@ Bytes workspaceOf(const Problem &problem, const Plan &plan, const Step &step);
 /// The form of a buffer under a codec; null when it has none.
 const Encoding *encodingOf(const Buffer &buffer, const std::string &codec);
 
-/// Inserts recomputed ops and derives every life. Decisions of offloaded buffers need their positions.
+/// Inserts recomputed ops and derives every life. Buffers without absences are taken to stay.
 Program expand(const Problem &problem, const Plan &plan);
 
 /// Live bytes during every step, base and workspace included.

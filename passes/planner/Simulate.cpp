@@ -119,19 +119,27 @@ void Simulation::prepare() {
   const double latencies[] = {problem.link.latency * problem.link.d2h, problem.link.latency * problem.link.h2d};
   for (int b = 0; b < static_cast<int>(plan.decisions.size()); ++b) {
     const Decision &d = plan.decisions[b];
-    if (d.action == Action::Offload) {
+    if (d.action == Action::Offload && !d.absences.empty()) {
       const Bytes bytes = copiedBytes(problem, b, d);
       const double lost = problem.link.contention.value_or(0) * bytes;
       auto copy = [&](int after, int before, double work, bool toHost) {
         return Copy{b, after, before, work, copyRateLimit(problem, b, d, toHost), work > 0 ? lost / work : 0};
       };
-      out.queue.push_back(copy(d.offloadAfter, d.freeBefore, bytes + latencies[0], true));
-      in.queue.push_back(copy(d.prefetchAfter, d.neededBy, bytes + latencies[1], false));
+      for (size_t i = 0; i < d.absences.size(); ++i) {
+        const Absence &absence = d.absences[i];
+        if (d.departs(i))
+          out.queue.push_back(copy(absence.leaveAfter, absence.freeBefore, bytes + latencies[0], true));
+        in.queue.push_back(copy(absence.returnAfter, absence.neededBy, bytes + latencies[1], false));
+      }
       timeline.hostBytes += aligned(problem, d.codec == "zvc" ? problem.buffers[b].bytes : bytes);
     } else if (d.action == Action::Compress) {
       const Encoding &form = *encodingOf(problem.buffers[b], d.codec);
-      pack.queue.push_back({b, d.offloadAfter, d.freeBefore, form.encodeSeconds, 1, problem.codecContention});
-      unpack.queue.push_back({b, d.prefetchAfter, d.neededBy, form.decodeSeconds, 1, problem.codecContention});
+      for (const Absence &absence : d.absences) {
+        pack.queue.push_back(
+            {b, absence.leaveAfter, absence.freeBefore, form.encodeSeconds, 1, problem.codecContention});
+        unpack.queue.push_back(
+            {b, absence.returnAfter, absence.neededBy, form.decodeSeconds, 1, problem.codecContention});
+      }
     }
   }
   for (Engine *engine : engines)
@@ -156,10 +164,12 @@ void Simulation::prepareWaits() {
   decodeBefore.resize(n + 1);
   for (int b = 0; b < static_cast<int>(plan.decisions.size()); ++b) {
     const Decision &d = plan.decisions[b];
-    if (d.action == Action::Encode)
-      encodeAfter[d.offloadAfter].push_back(b);
-    if ((d.action == Action::Encode || d.action == Action::Invert) && d.neededBy >= 0)
-      decodeBefore[d.neededBy].push_back(b);
+    for (const Absence &absence : d.absences) {
+      if (d.action == Action::Encode)
+        encodeAfter[absence.leaveAfter].push_back(b);
+      if ((d.action == Action::Encode || d.action == Action::Invert) && absence.neededBy >= 0)
+        decodeBefore[absence.neededBy].push_back(b);
+    }
   }
 }
 

@@ -10,8 +10,8 @@
 
 namespace sluice::planner {
 
-/// Runs the plan's program. Copies out are served in the order (offloadAfter, freeBefore, buffer), copies in by
-/// (prefetchAfter, neededBy, buffer); the compiler must issue them so. With `link.duplex` 0 both directions share one
+/// Runs the plan's program. Copies out are served in the order (leaveAfter, freeBefore, buffer), copies in by
+/// (returnAfter, neededBy, buffer); the compiler must issue them so. With `link.duplex` 0 both directions share one
 /// engine, outs first; otherwise each direction runs at its own rate alone and at `duplex` when both are busy. A copy
 /// in starts when its op has ended and every copy out whose bytes are counted free by then has ended. Compressions run
 /// on the codec stream by the same rules, one job at a time, packing first. What runs on the compute stream takes

@@ -5,71 +5,15 @@
 // turn; both are simulated and the faster is taken.
 #include "passes/planner/Transfers.h"
 
-#include "passes/planner/Inversions.h"
 #include "passes/planner/Simulate.h"
 
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <tuple>
 
 namespace sluice::planner {
-
-/// First access of every buffer after its forward ones, re-runs and inversions included; the number of ops without one.
-static std::vector<int> nextAccesses(const Problem &problem, const Plan &plan, const std::vector<Accesses> &accesses) {
-  const int n = problem.ops.size();
-  std::vector<int> next(problem.buffers.size(), n);
-  for (size_t b = 0; b < next.size(); ++b)
-    if (accesses[b].firstLater >= 0)
-      next[b] = accesses[b].firstLater;
-  for (const Recompute &r : plan.recomputes)
-    for (int op : r.ops)
-      for (const auto *list : {&problem.ops[op].readsWhen(true), &problem.ops[op].writesWhen(true)})
-        for (int b : *list)
-          if (r.before > accesses[b].lastForward)
-            next[b] = std::min(next[b], r.before);
-  for (size_t b = 0; b < plan.decisions.size(); ++b)
-    if (const Decision &d = plan.decisions[b]; d.action == Action::Invert && d.neededBy >= 0) {
-      next[b] = std::min(next[b], d.neededBy);
-      for (int source : problem.buffers[b].inversion->sources)
-        next[source] = std::min(next[source], d.neededBy);
-    }
-  return next;
-}
-
-std::vector<Gap> gapsOf(const Problem &problem, const Plan &plan) {
-  const std::vector<Accesses> accesses = accessesOf(problem);
-  const int n = problem.ops.size();
-  const std::vector<int> next = nextAccesses(problem, plan, accesses);
-  std::vector<Gap> gaps(next.size());
-  for (size_t b = 0; b < next.size(); ++b)
-    if (accesses[b].lastForward >= 0 && next[b] < n)
-      gaps[b] = {accesses[b].lastForward + 1, next[b] - 1};
-  return gaps;
-}
-
-bool leavesAndReturns(Action action) {
-  return action == Action::Offload || action == Action::Compress || action == Action::Invert;
-}
-
-void widenGaps(const Problem &problem, Plan &plan) {
-  placeInversions(problem, plan);
-  const std::vector<Accesses> accesses = accessesOf(problem);
-  const std::vector<Gap> gaps = gapsOf(problem, plan);
-  for (size_t b = 0; b < plan.decisions.size(); ++b) {
-    Decision &d = plan.decisions[b];
-    if (!leavesAndReturns(d.action))
-      continue;
-    if (gaps[b].empty()) {
-      d = {};
-      continue;
-    }
-    d.offloadAfter = d.action == Action::Offload ? accesses[b].lastForwardWrite : accesses[b].lastForward;
-    d.freeBefore = gaps[b].first;
-    d.prefetchAfter = gaps[b].last;
-    d.neededBy = gaps[b].last + 1;
-  }
-}
 
 namespace {
 
@@ -89,6 +33,24 @@ struct Positions {
   }
 };
 
+/// One absence of a plan's decisions.
+struct Trip {
+  int buffer;
+  size_t index;
+};
+
+/// Erases absences without a place; decisions that are left with none become Keep.
+void eraseDropped(Plan &plan) {
+  for (Decision &d : plan.decisions) {
+    const size_t placed = d.absences.size();
+    d.absences.erase(std::remove_if(d.absences.begin(), d.absences.end(),
+                                    [](const Absence &absence) { return absence.freeBefore < 0; }),
+                     d.absences.end());
+    if (placed > 0 && d.absences.empty())
+      d = {};
+  }
+}
+
 /// One walk. Position and gap ends are mirrored for the backward half, so the code below only knows "later".
 class Walk {
 public:
@@ -97,27 +59,33 @@ public:
         n(problem.ops.size()) {}
 
   void run() {
-    std::vector<std::vector<int>> complete(n + 1), unread(n + 1); // positions where copies may begin, gaps do
-    for (int b = 0; b < static_cast<int>(plan.decisions.size()); ++b)
-      if (plan.decisions[b].action == Action::Offload || plan.decisions[b].action == Action::Compress) {
-        complete[mirrored ? gapFirst(b) : plan.decisions[b].offloadAfter + 1].push_back(b);
-        unread[gapFirst(b)].push_back(b);
+    std::vector<std::vector<Trip>> complete(n + 1), unread(n + 1); // positions where copies may begin, gaps do
+    for (int b = 0; b < static_cast<int>(plan.decisions.size()); ++b) {
+      const Decision &d = plan.decisions[b];
+      for (size_t i = 0; (d.action == Action::Offload || d.action == Action::Compress) && i < d.absences.size(); ++i) {
+        const bool early = !mirrored && d.departs(i);
+        complete[early ? d.absences[i].leaveAfter + 1 : gapFirst({b, i})].push_back({b, i});
+        unread[gapFirst({b, i})].push_back({b, i});
       }
+    }
     for (int k = 0; k < n; ++k) {
       begin(now, false); // while the op before ran
-      for (int b : complete[k])
-        arrive(b);
+      for (Trip trip : complete[k])
+        if (copies(trip))
+          arrive(trip);
       begin(now, true);
-      for (int b : unread[k])
-        held += size(b);
+      for (Trip trip : unread[k])
+        held += copies(trip) ? size(trip) : 0;
       release(k);
       now += positions.seconds[at(k)];
     }
+    eraseDropped(plan);
   }
 
 private:
   struct Copy {
-    int buffer, gapFirst;
+    Trip trip;
+    int gapFirst;
     Seconds since, seconds; ///< when it may begin, and how long it takes
     Seconds end = 0;        ///< of one that has begun
   };
@@ -130,18 +98,40 @@ private:
   };
 
   int at(int k) const { return mirrored ? n - 1 - k : k; }
-  int gapFirst(int b) const { return mirrored ? at(plan.decisions[b].prefetchAfter) : plan.decisions[b].freeBefore; }
-  int gapLast(int b) const { return mirrored ? at(plan.decisions[b].freeBefore) : plan.decisions[b].prefetchAfter; }
-  Bytes size(int b) const { return aligned(problem, problem.buffers[b].bytes); }
+  Absence &absence(Trip trip) const { return plan.decisions[trip.buffer].absences[trip.index]; }
+  int gapFirst(Trip t) const { return mirrored ? at(absence(t).returnAfter) : absence(t).freeBefore; }
+  int gapLast(Trip t) const { return mirrored ? at(absence(t).freeBefore) : absence(t).returnAfter; }
+  Bytes size(Trip t) const { return aligned(problem, problem.buffers[t.buffer].bytes); }
+  void drop(Trip t) { absence(t).freeBefore = -1; }
 
-  void arrive(int b) {
+  /// Whether it may stay on the device after all. What is packed with a mask leaves for good: its last readers would
+  /// keep all of its bytes instead of the mask.
+  bool stays(Trip t) const {
+    const Decision &d = plan.decisions[t.buffer];
+    const Encoding *form = d.action == Action::Compress ? encodingOf(problem.buffers[t.buffer], d.codec) : nullptr;
+    return mayStay && (!form || form->maskReaders.empty());
+  }
+
+  /// Whether the walk's half has a copy for it: on the way out only the first of those that share one.
+  bool copies(Trip t) const {
+    const std::vector<Absence> &all = plan.decisions[t.buffer].absences;
+    size_t first = t.index;
+    while (!mirrored && first > 0 && all[first - 1].leaveAfter == all[t.index].leaveAfter)
+      --first;
+    return std::all_of(all.begin() + (mirrored ? t.index : first), all.begin() + t.index,
+                       [](const Absence &before) { return before.freeBefore < 0; });
+  }
+
+  void arrive(Trip trip) {
+    const int b = trip.buffer;
     const Decision &d = plan.decisions[b];
     const bool packs = d.action == Action::Compress;
     const Encoding *form = packs ? encodingOf(problem.buffers[b], d.codec) : nullptr;
     const Seconds seconds = !packs     ? copySeconds(problem, b, d, !mirrored)
                             : mirrored ? form->decodeSeconds
                                        : form->encodeSeconds;
-    engines[packs].waiting.emplace(std::tuple(gapFirst(b), -gapLast(b), b), Copy{b, gapFirst(b), now, seconds});
+    engines[packs].waiting.emplace(std::tuple(gapFirst(trip), -gapLast(trip), b),
+                                   Copy{trip, gapFirst(trip), now, seconds});
   }
 
   void beginNext(Engine &engine) {
@@ -152,8 +142,11 @@ private:
     if (mirrored)
       return;
     // The stream serves copies in the order of issue: one that an urgent one overtook is issued after that.
-    Decision &d = plan.decisions[copy.buffer];
-    d.offloadAfter = engine.after = std::max(engine.after, d.offloadAfter);
+    const int before = absence(copy.trip).leaveAfter;
+    engine.after = std::max(engine.after, before);
+    std::vector<Absence> &all = plan.decisions[copy.trip.buffer].absences;
+    for (size_t i = copy.trip.index; i < all.size() && all[i].leaveAfter == before; ++i)
+      all[i].leaveAfter = engine.after;
   }
 
   /// Begins all that begins before `until`, or then.
@@ -189,23 +182,24 @@ private:
     }
     // Who would have to be back at the next position never needs to leave; whoever must leave is waited for.
     for (Engine &engine : engines) {
-      const auto returns = [&](const Copy &copy) { return gapLast(copy.buffer) == k; };
+      const auto returns = [&](const Copy &copy) { return gapLast(copy.trip) == k; };
       const auto waits = [&](const auto &entry) { return returns(entry.second); };
-      while (!mayStay && std::any_of(engine.waiting.begin(), engine.waiting.end(), waits))
+      while (std::any_of(engine.waiting.begin(), engine.waiting.end(),
+                         [&](const auto &entry) { return waits(entry) && !stays(entry.second.trip); }))
         beginNext(engine);
       for (auto entry = engine.waiting.begin(); entry != engine.waiting.end();)
         if (waits(*entry)) {
-          held -= size(entry->second.buffer);
-          plan.decisions[entry->second.buffer] = {};
+          held -= size(entry->second.trip);
+          drop(entry->second.trip);
           entry = engine.waiting.erase(entry);
         } else {
           ++entry;
         }
       for (const Copy &copy : engine.begun)
-        if (!mayStay && returns(copy))
+        if (!stays(copy.trip) && returns(copy))
           now = std::max(now, copy.end);
     }
-    leave(k, [&](const Copy &copy) { return gapLast(copy.buffer) == k; });
+    leave(k, [&](const Copy &copy) { return gapLast(copy.trip) == k; });
   }
 
   /// The bytes go of those copies that have begun and of which `which` is true. Those that have not ended stay for
@@ -214,12 +208,11 @@ private:
     for (Engine &engine : engines)
       for (auto copy = engine.begun.begin(); copy != engine.begun.end();)
         if (which(*copy)) {
-          held -= size(copy->buffer);
-          Decision &d = plan.decisions[copy->buffer];
+          held -= size(copy->trip);
           if (copy->end > now)
-            d = {};
+            drop(copy->trip);
           else
-            (mirrored ? d.prefetchAfter : d.freeBefore) = at(k);
+            (mirrored ? absence(copy->trip).returnAfter : absence(copy->trip).freeBefore) = at(k);
           copy = engine.begun.erase(copy);
         } else {
           ++copy;
@@ -237,18 +230,45 @@ private:
   Seconds now = 0;
 };
 
+/// Gives back every absence that memory has room to do without, the shortest first: it saves its copies.
+void giveBackShortest(const Problem &problem, Bytes memory, Plan &plan) {
+  Positions positions(problem, plan);
+  std::vector<std::pair<Seconds, Trip>> trips;
+  for (int b = 0; b < static_cast<int>(plan.decisions.size()); ++b)
+    for (size_t i = 0; plan.decisions[b].action == Action::Offload && i < plan.decisions[b].absences.size(); ++i) {
+      const Absence &absence = plan.decisions[b].absences[i];
+      trips.push_back({std::accumulate(positions.seconds.begin() + absence.freeBefore,
+                                       positions.seconds.begin() + absence.returnAfter + 1, Seconds(0)),
+                       {b, i}});
+    }
+  std::stable_sort(trips.begin(), trips.end(), [](const auto &a, const auto &b) { return a.first < b.first; });
+  for (const auto &[seconds, trip] : trips) {
+    Absence &absence = plan.decisions[trip.buffer].absences[trip.index];
+    const Bytes bytes = aligned(problem, problem.buffers[trip.buffer].bytes);
+    const auto first = positions.live.begin() + absence.freeBefore,
+               end = positions.live.begin() + absence.returnAfter + 1;
+    if (*std::max_element(first, end) + bytes > memory)
+      continue;
+    std::for_each(first, end, [&](Bytes &live) { live += bytes; });
+    absence.freeBefore = -1;
+  }
+  eraseDropped(plan);
+}
+
 } // namespace
 
-bool placeTransfers(const Problem &problem, Bytes memory, Plan &plan, bool mayStay) {
-  widenGaps(problem, plan);
+bool placeTransfers(const Problem &problem, Bytes memory, Plan &plan, Placing placing) {
+  widenGaps(problem, plan, placing.gaps);
   if (peakBytes(problem, expand(problem, plan)) > memory)
     return false;
+  if (placing.gaps == Gaps::Every)
+    giveBackShortest(problem, memory, plan);
   Plan best;
   Seconds bestSpan = std::numeric_limits<Seconds>::infinity();
   for (bool mirroredFirst : {false, true}) {
     Plan attempt = plan;
-    Walk(problem, memory, attempt, mirroredFirst, mayStay).run();
-    Walk(problem, memory, attempt, !mirroredFirst, mayStay).run();
+    Walk(problem, memory, attempt, mirroredFirst, placing.mayStay).run();
+    Walk(problem, memory, attempt, !mirroredFirst, placing.mayStay).run();
     const Timeline timeline = simulate(problem, attempt);
     if (timeline.makespan < bestSpan) {
       bestSpan = timeline.makespan;

@@ -33,9 +33,7 @@ Decision encoded(const Accesses &accesses, const Encoding &encoding) {
   Decision d;
   d.action = Action::Encode;
   d.codec = encoding.codec;
-  d.offloadAfter = accesses.lastForward;
-  d.freeBefore = accesses.lastForward + 1;
-  d.neededBy = accesses.firstLater;
+  d.absences = {{accesses.lastForward, accesses.lastForward + 1, -1, accesses.firstLater}};
   d.reason = "its backward readers need " + std::to_string(encoding.bytes) + " bytes only";
   return d;
 }
@@ -127,7 +125,6 @@ Attempt Combiner::attempt(const Choice &choice, Seconds worthwhile) const {
   return complete(std::move(result.plan), choice, worthwhile);
 }
 
-/// Seconds of the first runs, re-runs and inversions.
 Seconds Combiner::computeOf(const Plan &plan) const {
   Seconds seconds = 0;
   for (size_t k = 0; k < problem.ops.size(); ++k)
@@ -153,14 +150,16 @@ Attempt Combiner::complete(Plan plan, const Choice &choice, Seconds worthwhile) 
   if (choice.encode)
     encode(result.plan);
   leave(choice, result.plan);
-  widenGaps(problem, result.plan);
+  widenGaps(problem, result.plan, choice.gaps);
   result.peak = peakBytes(problem, expand(problem, result.plan));
   if (result.peak > memory && choice.offloadRest)
-    result.peak = offloadEarliest(problem, memory, smallestCopy(problem), result.plan);
+    result.peak = offloadEarliest(problem, memory, smallestCopy(problem), result.plan, choice.gaps);
   if (choice.again && result.peak <= memory)
     recomputation.giveBack(memory, result.plan);
+  if (choice.gaps == Gaps::Every)
+    widenGaps(problem, result.plan, choice.gaps); // codecs depend on who reads what comes back
   setCodecs(choice, result.plan);
-  if (result.peak > memory || !placeTransfers(problem, memory, result.plan, choice.mayStay))
+  if (result.peak > memory || !placeTransfers(problem, memory, result.plan, {choice.mayStay, choice.gaps}))
     return result;
   result.feasible = true;
   result.makespan = simulate(problem, result.plan).makespan;

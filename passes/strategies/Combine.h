@@ -3,6 +3,7 @@
 // they help, GREEDY's offloading for the rest. Mixed, Chen and the lifted chain strategies try many such choices.
 #pragma once
 
+#include "passes/planner/Gaps.h"
 #include "passes/planner/Recomputation.h"
 #include "passes/strategies/LossyForms.h"
 #include "passes/strategies/Registry.h"
@@ -21,6 +22,7 @@ struct Choice {
   bool again = false;            ///< run producers again before every backward reader, see Recomputation::applyAgain
   bool encode = false;           ///< use lossless encodings wherever the target has them
   bool offloadRest = false;      ///< let GREEDY's rule make the room that is still missing
+  Gaps gaps = Gaps::Longest;     ///< of what is offloaded
   bool mayStay = true;           ///< offloaded ones whose copies would not hide stay where memory allows
 };
 
@@ -60,8 +62,10 @@ public:
   const std::vector<Accesses> accesses;
   const LossyForms lossy; ///< of a problem with an error budget
 
-private:
+  /// Seconds of the first runs, re-runs and inversions.
   Seconds computeOf(const Plan &plan) const;
+
+private:
   void encode(Plan &plan) const;
   void invert(const std::vector<int> &buffers, Plan &plan) const;
   void leave(const Choice &choice, Plan &plan) const;

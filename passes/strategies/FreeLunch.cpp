@@ -59,14 +59,14 @@ public:
         plan.decisions[b] = decision(b, std::max(gaps[b].first, crowded));
     }
     for (int i = 0; i < n; ++i) {
-      Decision &d = plan.decisions[byReturn[i]];
       if (mask(byReturn[i]))
         continue;
+      Absence &away = plan.decisions[byReturn[i]].absences.front();
       const int issued = i < ahead ? firstBackward - 1 : gaps[byReturn[i - ahead]].last;
-      d.prefetchAfter = std::clamp(issued, d.freeBefore, d.neededBy - 1);
+      away.returnAfter = std::clamp(issued, away.freeBefore, away.neededBy - 1);
     }
     for (Decision &d : plan.decisions) // room enough to stay
-      if (d.freeBefore >= d.neededBy)
+      if (!d.absences.empty() && d.absences.front().freeBefore >= d.absences.front().neededBy)
         d = {};
     for (size_t b = 0; b < plan.decisions.size(); ++b)
       if (const Encoding *form = mask(static_cast<int>(b)); form && accesses[b].hasGap())
@@ -123,10 +123,9 @@ private:
     Decision d;
     d.action = swaps(b) ? Action::Offload : Action::Compress;
     d.codec = swaps(b) ? "" : packed(b)->codec;
-    d.offloadAfter = swaps(b) ? accesses[b].lastForwardWrite : accesses[b].lastForward;
-    d.neededBy = gaps[b].last + 1;
-    d.freeBefore = std::min(freeBefore, d.neededBy);
-    d.prefetchAfter = d.freeBefore; // plan() decides
+    const int neededBy = gaps[b].last + 1, gone = std::min(freeBefore, neededBy);
+    d.absences = {
+        {swaps(b) ? accesses[b].lastForwardWrite : accesses[b].lastForward, gone, gone /* plan() decides */, neededBy}};
     d.reason = swaps(b) ? "no convolution wrote it" : "used again in the backward half only";
     return d;
   }

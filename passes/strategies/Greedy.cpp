@@ -12,7 +12,8 @@
 //
 // Complexity O(tensors * ops).
 //
-// Knobs: min-copy, bytes below which a copy costs more than it brings; default: smallestCopy().
+// Knobs: min-copy, bytes below which a copy costs more than it brings; default: smallestCopy(). every=0 (1: tensors
+// leave in every gap between two accesses, gradients, too; the paper's chains have one gap a tensor).
 //
 // Fails below the live bytes that remain when every activation is away between its uses; chooses badly when the
 // last tensor of the prefix is much larger than what was missing (dynprog and mixed repair that).
@@ -42,25 +43,30 @@ public:
   bool fits() const { return over == 0; }
   Bytes peak() const { return live.empty() ? base : *std::max_element(live.begin(), live.end()); }
 
-  bool relieves(Gap gap) const {
-    return std::any_of(live.begin() + gap.first, live.begin() + gap.last + 1, [&](Bytes b) { return b > memory; });
+  bool relieves(const std::vector<Gap> &gaps) const {
+    return std::any_of(gaps.begin(), gaps.end(), [&](Gap gap) {
+      return std::any_of(live.begin() + gap.first, live.begin() + gap.last + 1, [&](Bytes b) { return b > memory; });
+    });
   }
 
   /// Takes bytes back where they fit all the while; false where they do not.
-  bool giveBack(Gap gap, Bytes bytes) {
-    const bool room = std::all_of(live.begin() + gap.first, live.begin() + gap.last + 1,
-                                  [&](Bytes b) { return b + bytes <= memory; });
+  bool giveBack(const std::vector<Gap> &gaps, Bytes bytes) {
+    const bool room = std::all_of(gaps.begin(), gaps.end(), [&](Gap gap) {
+      return std::all_of(live.begin() + gap.first, live.begin() + gap.last + 1,
+                         [&](Bytes b) { return b + bytes <= memory; });
+    });
     if (room)
-      add(gap, bytes);
+      add(gaps, bytes);
     return room;
   }
 
-  void add(Gap gap, Bytes bytes) {
-    for (int k = gap.first; k <= gap.last; ++k) {
-      over -= live[k] > memory;
-      live[k] += bytes;
-      over += live[k] > memory;
-    }
+  void add(const std::vector<Gap> &gaps, Bytes bytes) {
+    for (Gap gap : gaps)
+      for (int k = gap.first; k <= gap.last; ++k) {
+        over -= live[k] > memory;
+        live[k] += bytes;
+        over += live[k] > memory;
+      }
   }
 
 private:
@@ -71,9 +77,9 @@ private:
 
 } // namespace
 
-Bytes offloadEarliest(const Problem &problem, Bytes memory, Bytes smallest, Plan &plan) {
+Bytes offloadEarliest(const Problem &problem, Bytes memory, Bytes smallest, Plan &plan, Gaps kind) {
   Profile profile(problem, memory, plan);
-  const std::vector<Gap> gaps = gapsOf(problem, plan);
+  const std::vector<std::vector<Gap>> gaps = gapsOf(problem, plan, kind);
   const std::vector<Accesses> accesses = accessesOf(problem);
   std::vector<int> candidates;
   for (int b = 0; b < static_cast<int>(problem.buffers.size()); ++b)
@@ -112,11 +118,14 @@ bool giveBack(const Problem &problem, Bytes memory, Plan &plan) {
   std::stable_sort(away.begin(), away.end(), [&](int a, int b) { return accesses[a].first > accesses[b].first; });
   bool any = false;
   for (int b : away) {
-    Decision &d = plan.decisions[b];
-    if (!profile.giveBack({d.freeBefore, d.prefetchAfter}, aligned(problem, problem.buffers[b].bytes)))
-      continue;
-    d = Decision();
-    any = true;
+    std::vector<Absence> &absences = plan.decisions[b].absences;
+    const auto needless = std::remove_if(absences.begin(), absences.end(), [&](const Absence &absence) {
+      return profile.giveBack({{absence.freeBefore, absence.returnAfter}}, aligned(problem, problem.buffers[b].bytes));
+    });
+    any |= needless != absences.end();
+    absences.erase(needless, absences.end());
+    if (absences.empty())
+      plan.decisions[b] = Decision();
   }
   return any;
 }
@@ -133,11 +142,13 @@ static Answer planGreedy(const Problem &problem, Bytes memory, const Options &op
     return plan;
   if (!options.executable.count("offload"))
     return Refused{"strategy 'greedy' needs action 'offload', which the target does not execute"};
-  const Bytes peak = offloadEarliest(problem, memory, numberKnob(options, "min-copy", smallestCopy(problem)), plan);
+  const Gaps gaps = numberKnob(options, "every", 0) > 0 ? Gaps::Every : Gaps::Longest;
+  const Bytes peak =
+      offloadEarliest(problem, memory, numberKnob(options, "min-copy", smallestCopy(problem)), plan, gaps);
   if (peak > memory)
     return Infeasible{peak, "offloading every activation leaves " + std::to_string(peak) + " bytes live, memory is " +
                                 std::to_string(memory)};
-  placeTransfers(problem, memory, plan);
+  placeTransfers(problem, memory, plan, {true, gaps});
   return plan;
 }
 
@@ -161,7 +172,7 @@ static ChainAnswer chainGreedy(const Chain &chain, double memory, Release releas
 
 Strategy greedyStrategy() {
   Strategy s{"greedy", "offload the earliest-born activations (Beaumont et al. 2020)", planGreedy, chainGreedy};
-  s.knobs = {{"min-copy"}};
+  s.knobs = {{"min-copy"}, {"every"}};
   s.actions = {"offload"};
   return s;
 }

@@ -42,15 +42,15 @@ static Attempt asWritten(const Combiner &combiner, const Choice &choice) {
   std::map<int, std::vector<int>> fetchedFor; // by position of the first reader
   for (int b = 0; b < static_cast<int>(plan.decisions.size()); ++b)
     if (plan.decisions[b].action == Action::Offload)
-      fetchedFor[plan.decisions[b].neededBy].push_back(b);
+      fetchedFor[plan.decisions[b].absences.front().neededBy].push_back(b);
   int above =
       0; // the layer before it in the backward half; the first layers are fetched when the forward half has ended
   while (above < static_cast<int>(problem.ops.size()) && problem.ops[above].phase == Phase::Forward)
     ++above;
   for (const auto &[reader, tensors] : fetchedFor) {
     for (int b : tensors) {
-      Decision &d = plan.decisions[b];
-      d.prefetchAfter = std::clamp(above - 1, d.freeBefore, d.neededBy - 1);
+      Absence &away = plan.decisions[b].absences.front();
+      away.returnAfter = std::clamp(above - 1, away.freeBefore, away.neededBy - 1);
     }
     above = reader;
   }

@@ -9,13 +9,14 @@
 // without early tensors; every trial is completed by GREEDY's offloading and timed by the simulator. Allowed codecs of
 // copies apply to all of them; compression takes the tensors born after what the link carries, as many as the codec
 // stream packs in some share of the forward half. All that is tried with what may be inverted being inverted where that
-// is cheaper than running it again, and wherever it is possible. The best is then improved by giving single tensors
-// another action, and by random small sets of them, drawn in the same way every time. The registry lets faster plans of
-// the other strategies take over, so mixed is never slower than they are. Under an error budget no codec is given:
-// which form each tensor gets in device memory and on copies follows from how many bytes are to be freed that way,
-// within what share of the budget (LossyForms.h); both are tried, and then other forms of single tensors. Where an op
-// has alternative kernels, a plan with those of least workspace, which then takes faster ones where there is room,
-// competes with the plan for those in use.
+// is cheaper than running it again, and wherever it is possible; and, on a tenth more trials near the floor, with
+// tensors that leave in every gap between two accesses instead of the longest one: skip connections among forward ops,
+// gradients. The best is then improved by giving single tensors another action, and by random small sets of them, drawn
+// in the same way every time. The registry lets faster plans of the other strategies take over, so mixed is never
+// slower than they are. Under an error budget no codec is given: which form each tensor gets in device memory and on
+// copies follows from how many bytes are to be freed that way, within what share of the budget (LossyForms.h); both are
+// tried, and then other forms of single tensors. Where an op has alternative kernels, a plan with those of least
+// workspace, which then takes faster ones where there is room, competes with the plan for those in use.
 //
 // Complexity O(trials * ops). Limits count trials, so planning is deterministic.
 //

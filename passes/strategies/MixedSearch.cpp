@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <limits>
 #include <set>
+#include <utility>
 
 namespace sluice::planner {
 
@@ -18,6 +19,7 @@ MixedSearch::MixedSearch(const Problem &problem, Bytes memory, const Options &op
   trials = numberKnob(options, "trials", 0);
   if (trials == 0)
     trials = std::clamp(1.3e6 / ops, 60.0, 3000.0);
+  most = trials;
   mayRecompute = combiner.can("recompute") && numberKnob(options, "recompute", 1) > 0;
   mayOffload = combiner.can("offload") && numberKnob(options, "offload", 1) > 0;
   mayEncode = numberKnob(options, "encode", 1) > 0;
@@ -76,6 +78,8 @@ void MixedSearch::search(const std::vector<Found> &others) {
         }
     }
   }
+  frame = tried.front();
+  sweepEveryGap();
   for (const Found &other : others) {
     ranking = &rankings[std::min(other.ranking, rankings.size() - 1)];
     attempt(other.choice, other.dropped);
@@ -207,6 +211,32 @@ void MixedSearch::sweep(double share) {
       prefixes(order);
     }
   }
+}
+
+/// The same with every gap of what is offloaded, near the floor, where nothing fits without or a tenth of the time is
+/// lost. On trials of its own: what the search finds without them it still does.
+void MixedSearch::sweepEveryGap() {
+  if (best.feasible && best.makespan <= 1.1 * combiner.computeOf(keepPlan(problem)))
+    return;
+  const Plan keep = keepPlan(problem);
+  const auto longest = gapsOf(problem, keep, Gaps::Longest), every = gapsOf(problem, keep, Gaps::Every);
+  bool more = false;
+  for (size_t b = 0; b < every.size(); ++b)
+    more |= problem.buffers[b].offloadable && every[b].size() > longest[b].size();
+  if (!mayOffload || !more)
+    return;
+  const double before = std::exchange(trials, most / 10);
+  frame.gaps = Gaps::Every;
+  for (const Ranking &next : rankings) {
+    ranking = &next;
+    consider({});
+    if (mayRecompute || !ranking->byInversion.empty())
+      for (double d : {4.0, 1e9}) {
+        frame.dearer = d;
+        sweep(most / 20 / static_cast<double>(rankings.size()));
+      }
+  }
+  trials = before;
 }
 
 /// Gives single tensors another action while that helps: the most expensive re-runs are taken back, the cheapest

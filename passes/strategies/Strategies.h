@@ -22,9 +22,9 @@ Attempt bestSegments(const Combiner &combiner, int segments);
 Attempt bestRematerialization(const Combiner &combiner, int slots);
 
 /// GREEDY's choice on top of a plan: marks kept tensors of at least `smallest` bytes as offloaded, earliest-born first,
-/// until the plan fits `memory`. Returns the live bytes that remain at the peak with the longest gaps. Positions are
-/// left to placeTransfers().
-Bytes offloadEarliest(const Problem &problem, Bytes memory, Bytes smallest, Plan &plan);
+/// until the plan fits `memory`. Returns the live bytes that remain at the peak with gaps of that kind at their
+/// longest. Positions are left to placeTransfers().
+Bytes offloadEarliest(const Problem &problem, Bytes memory, Bytes smallest, Plan &plan, Gaps gaps = Gaps::Longest);
 
 /// Lets offloaded tensors stay on the device, latest-born first, where live bytes remain within `memory`. True when any
 /// does. Other positions are left as they are.

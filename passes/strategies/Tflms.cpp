@@ -52,8 +52,8 @@ Attempt settle(const Problem &problem, Bytes memory, const Setting &setting) {
   widenGaps(problem, plan);
   delayDepartures(problem, std::numeric_limits<Bytes>::max() / 2, plan);
   for (Decision &d : plan.decisions)
-    if (d.action == Action::Offload)
-      d.prefetchAfter = std::clamp(d.neededBy - setting.ahead, d.freeBefore, d.neededBy - 1);
+    for (Absence &away : d.absences)
+      away.returnAfter = std::clamp(away.neededBy - setting.ahead, away.freeBefore, away.neededBy - 1);
   return measured(problem, memory, std::move(plan));
 }
 

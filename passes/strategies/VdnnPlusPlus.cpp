@@ -182,9 +182,11 @@ public:
       delayDepartures(problem, memory, plan);
     for (size_t b = 0; b < widest.size(); ++b)
       if (widest[b].action == Action::Offload) { // kept ones, too, leave as published
-        const int until = decisions[b].action == Action::Offload ? decisions[b].freeBefore : firstBackward;
+        const int until =
+            decisions[b].action == Action::Offload ? decisions[b].absences.front().freeBefore : firstBackward;
         decisions[b] = widest[b];
-        decisions[b].freeBefore = std::min({until, std::max(firstBackward, gaps[b].first), gaps[b].last});
+        decisions[b].absences.front().freeBefore =
+            std::min({until, std::max(firstBackward, gaps[b].first), gaps[b].last});
       }
     placePrefetches(decisions);
     return measured(problem, memory, std::move(plan));
@@ -196,7 +198,7 @@ private:
     std::vector<std::vector<int>> readAt(problem.ops.size());
     for (int b = 0; b < static_cast<int>(decisions.size()); ++b)
       if (decisions[b].action == Action::Offload)
-        readAt[decisions[b].neededBy].push_back(b);
+        readAt[decisions[b].absences.front().neededBy].push_back(b);
     return readAt;
   }
 
@@ -212,10 +214,10 @@ private:
       if (b < 0)
         continue;
       issued[b] = true;
-      Decision &d = decisions[b];
-      d.prefetchAfter = std::clamp(k - 1, d.freeBefore, d.neededBy - 1);
+      Absence &away = decisions[b].absences.front();
+      away.returnAfter = std::clamp(k - 1, away.freeBefore, away.neededBy - 1);
       if (synchronous)
-        d.neededBy = std::clamp(k + 1, d.prefetchAfter + 1, d.neededBy);
+        away.neededBy = std::clamp(k + 1, away.returnAfter + 1, away.neededBy);
     }
   }
 

@@ -34,7 +34,7 @@ train.variable @"w2/momentum" role(optimizer) init(zero) : tensor<16x32xf32>
 // SCHED: sched.run compute "check_cancellation" ins(%f_apart : {{.*}}, %f_y
 func.func @step(%in: tensor<8x8xf32> {train.name = "in"}, %target: tensor<8x32xf32> {train.name = "target"}) -> tensor<f32> attributes {
     train.plan = #train.plan<strategy = "hand" decisions [
-      <storage = "x_y", action = invert, offload_after = 3, free_before = 4, prefetch_after = 5, needed_by = 6>]>} {
+      <storage = "x_y", action = invert absences [<leave_after = 3, free_before = 4, return_after = 5, needed_by = 6>]>]>} {
   %w0 = train.read @w0 : tensor<8x32xf32>
   %x = train.matmul %in, %w0 {train.forward = 0 : i64} : (tensor<8x8xf32>, tensor<8x32xf32>) -> tensor<8x32xf32> loc("/x/Gemm")
   %w1 = train.read @w1 : tensor<8x16xf32>

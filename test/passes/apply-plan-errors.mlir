@@ -5,7 +5,7 @@
 // Free before the copy has begun.
 // expected-error @below {{the plan's positions for "fc_y", to offload, are out of order: copied after 1, free before 1, copied back after 1, needed by 2}}
 // expected-error @below {{failed to parse Train_PlanAttr parameter 'decisions'}}
-func.func @step(%x: tensor<8x8xf32>, %t: tensor<8x8xf32>) -> tensor<8x8xf32> attributes {train.plan = #train.plan<strategy = "hand" decisions [<storage = "fc_y", action = offload, offload_after = 1, free_before = 1, prefetch_after = 1, needed_by = 2>]>} {
+func.func @step(%x: tensor<8x8xf32>, %t: tensor<8x8xf32>) -> tensor<8x8xf32> attributes {train.plan = #train.plan<strategy = "hand" decisions [<storage = "fc_y", action = offload absences [<leave_after = 1, free_before = 1, return_after = 1, needed_by = 2>]>]>} {
   %a = train.matmul %x, %x {train.forward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc/Gemm")
   %d = train.matmul %t, %t {train.backward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
   %e = train.matmul %d, %a {train.backward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
@@ -16,7 +16,7 @@ func.func @step(%x: tensor<8x8xf32>, %t: tensor<8x8xf32>) -> tensor<8x8xf32> att
 
 // Needed by an op that does not exist.
 // expected-error @below {{the plan wants to offload 'fc_y' as far as op 3 of 3}}
-func.func @step(%x: tensor<8x8xf32>, %t: tensor<8x8xf32>) -> tensor<8x8xf32> attributes {train.plan = #train.plan<strategy = "hand" decisions [<storage = "fc_y", action = offload, offload_after = 0, free_before = 1, prefetch_after = 1, needed_by = 3>]>} {
+func.func @step(%x: tensor<8x8xf32>, %t: tensor<8x8xf32>) -> tensor<8x8xf32> attributes {train.plan = #train.plan<strategy = "hand" decisions [<storage = "fc_y", action = offload absences [<leave_after = 0, free_before = 1, return_after = 1, needed_by = 3>]>]>} {
   %a = train.matmul %x, %x {train.forward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc/Gemm")
   %d = train.matmul %t, %t {train.backward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
   %e = train.matmul %d, %a {train.backward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
@@ -43,7 +43,7 @@ func.func @step(%x: tensor<8x8xf32>) -> tensor<8x8xf32> attributes {train.plan =
 
 // Copied before it is there.
 // expected-error @below {{the plan wants to offload 'fc_y' after op 0, which op 1 is the last to write}}
-func.func @step(%x: tensor<8x8xf32>, %t: tensor<8x8xf32>) -> tensor<8x8xf32> attributes {train.plan = #train.plan<strategy = "hand" decisions [<storage = "fc_y", action = offload, offload_after = 0, free_before = 2, prefetch_after = 2, needed_by = 3>]>} {
+func.func @step(%x: tensor<8x8xf32>, %t: tensor<8x8xf32>) -> tensor<8x8xf32> attributes {train.plan = #train.plan<strategy = "hand" decisions [<storage = "fc_y", action = offload absences [<leave_after = 0, free_before = 2, return_after = 2, needed_by = 3>]>]>} {
   %z = train.matmul %x, %x {train.forward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
   %a = train.matmul %z, %x {train.forward = 1 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc/Gemm")
   %d = train.matmul %t, %t {train.backward = 1 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
@@ -94,16 +94,16 @@ func.func @step(%x: tensor<8x8xf32>) -> tensor<8x8xf32> attributes {train.plan =
 // A codec that there is not.
 // expected-error @below {{the plan packs "fc_y" with "zfp:99", which is no codec}}
 // expected-error @below {{failed to parse Train_PlanAttr parameter 'decisions'}}
-func.func @step(%x: tensor<8x8xf32>) -> tensor<8x8xf32> attributes {train.plan = #train.plan<strategy = "hand" decisions [<storage = "fc_y", action = offload, codec = "zfp:99", offload_after = 0, free_before = 1, prefetch_after = 1, needed_by = 2>]>} {
+func.func @step(%x: tensor<8x8xf32>) -> tensor<8x8xf32> attributes {train.plan = #train.plan<strategy = "hand" decisions [<storage = "fc_y", action = offload, codec = "zfp:99" absences [<leave_after = 0, free_before = 1, return_after = 1, needed_by = 2>]>]>} {
   return %x : tensor<8x8xf32>
 }
 
 // -----
 
 // Keeps what it copies.
-// expected-error @below {{positions for "fc_y", to keep, are out of order: copied after 0}}
+// expected-error @below {{the plan takes "fc_y" away 1 times, to keep}}
 // expected-error @below {{failed to parse Train_PlanAttr parameter 'decisions'}}
-func.func @step(%x: tensor<8x8xf32>) -> tensor<8x8xf32> attributes {train.plan = #train.plan<strategy = "hand" decisions [<storage = "fc_y", action = keep, offload_after = 0>]>} {
+func.func @step(%x: tensor<8x8xf32>) -> tensor<8x8xf32> attributes {train.plan = #train.plan<strategy = "hand" decisions [<storage = "fc_y", action = keep absences [<leave_after = 0>]>]>} {
   return %x : tensor<8x8xf32>
 }
 
@@ -167,7 +167,7 @@ train.variable @w role(parameter) init(kaiming) : tensor<8x8xf32>
 // A mask of what a product reads.
 // expected-error @below {{the plan wants to encode 'fc1_y' with mask, which generated programs cannot do}}
 func.func @step(%x: tensor<8x8xf32>) -> tensor<f32> attributes {
-    train.plan = #train.plan<strategy = "hand" decisions [<storage = "fc1_y", action = encode, codec = "mask", offload_after = 0, free_before = 2>]>} {
+    train.plan = #train.plan<strategy = "hand" decisions [<storage = "fc1_y", action = encode, codec = "mask" absences [<leave_after = 0, free_before = 2>]>]>} {
   %w = train.read @w : tensor<8x8xf32>
   %a = train.matmul %x, %w {train.forward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc1/Gemm")
   %loss = train.mse %a, %x {train.forward = 1 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<f32> loc("loss")
@@ -182,7 +182,7 @@ train.variable @w role(parameter) init(kaiming) : tensor<8x8xf32>
 // A codec that copies do not have.
 // expected-error @below {{the plan wants to offload 'fc1_y' with mask, which generated programs cannot do}}
 func.func @step(%x: tensor<8x8xf32>) -> tensor<f32> attributes {
-    train.plan = #train.plan<strategy = "hand" decisions [<storage = "fc1_y", action = offload, codec = "mask", offload_after = 0, free_before = 1, prefetch_after = 1, needed_by = 2>]>} {
+    train.plan = #train.plan<strategy = "hand" decisions [<storage = "fc1_y", action = offload, codec = "mask" absences [<leave_after = 0, free_before = 1, return_after = 1, needed_by = 2>]>]>} {
   %w = train.read @w : tensor<8x8xf32>
   %a = train.matmul %x, %w {train.forward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc1/Gemm")
   %loss = train.mse %a, %x {train.forward = 1 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<f32> loc("loss")
@@ -197,7 +197,7 @@ train.variable @w role(parameter) init(kaiming) : tensor<8x8xf32>
 // Nothing gives back what a loss reads.
 // expected-error @below {{the plan wants to invert 'fc1_y', which generated programs cannot do}}
 func.func @step(%x: tensor<8x8xf32>) -> tensor<f32> attributes {
-    train.plan = #train.plan<strategy = "hand" decisions [<storage = "fc1_y", action = invert, offload_after = 0, free_before = 1, prefetch_after = 1, needed_by = 2>]>} {
+    train.plan = #train.plan<strategy = "hand" decisions [<storage = "fc1_y", action = invert absences [<leave_after = 0, free_before = 1, return_after = 1, needed_by = 2>]>]>} {
   %w = train.read @w : tensor<8x8xf32>
   %a = train.matmul %x, %w {train.forward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc1/Gemm")
   %loss = train.mse %a, %x {train.forward = 1 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<f32> loc("loss")
@@ -213,7 +213,7 @@ train.variable @"w/momentum" role(optimizer) init(zero) : tensor<8x8xf32>
 // The other addend needs w as the forward half read it, which is over before the addend is wanted.
 // expected-error @below {{the plan wants to invert 'fc1_y', which generated programs cannot do}}
 func.func @step(%x: tensor<8x8xf32>, %v: tensor<8x8xf32>) -> tensor<f32> attributes {
-    train.plan = #train.plan<strategy = "hand" decisions [<storage = "fc1_y", action = invert, offload_after = 2, free_before = 3, prefetch_after = 6, needed_by = 7>]>} {
+    train.plan = #train.plan<strategy = "hand" decisions [<storage = "fc1_y", action = invert absences [<leave_after = 2, free_before = 3, return_after = 6, needed_by = 7>]>]>} {
   %a = train.matmul %x, %v {train.forward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc1/Gemm")
   %w = train.read @w : tensor<8x8xf32>
   %f = train.matmul %v, %w {train.forward = 1 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc2/Gemm")

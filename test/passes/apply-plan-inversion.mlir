@@ -28,8 +28,8 @@ train.variable @"w/momentum" role(optimizer) init(zero) : tensor<8x32xf32>
 // SCHED-NEXT: sched.run compute "invert_batch_norm_leaky_relu" ins(%bn_y_back
 func.func @step(%in: tensor<8x8xf32> {train.name = "in"}, %target: tensor<8x32xf32> {train.name = "target"}) -> tensor<f32> attributes {
     train.plan = #train.plan<strategy = "hand" decisions [
-      <storage = "fc_y", action = invert, offload_after = 2, free_before = 3, prefetch_after = 4, needed_by = 5>,
-      <storage = "bn_y", action = offload, offload_after = 3, free_before = 4, prefetch_after = 4, needed_by = 5>]>} {
+      <storage = "fc_y", action = invert absences [<leave_after = 2, free_before = 3, return_after = 4, needed_by = 5>]>,
+      <storage = "bn_y", action = offload absences [<leave_after = 3, free_before = 4, return_after = 4, needed_by = 5>]>]>} {
   %w = train.read @w : tensor<8x32xf32>
   %x = train.matmul %in, %w {train.forward = 0 : i64} : (tensor<8x8xf32>, tensor<8x32xf32>) -> tensor<8x32xf32> loc("/fc/Gemm")
   %mean, %rstd = train.batch_norm_statistics %x {epsilon = 1.0e-5 : f32, train.forward = 1 : i64} : (tensor<8x32xf32>) -> (tensor<32xf32>, tensor<32xf32>) loc("/bn/BN")

@@ -22,7 +22,7 @@ train.variable @"w/momentum" role(optimizer) init(zero) : tensor<8x8xf32>
 // SCHED: sched.run compute "encode" ins(%relu_y : tensor<8x8xf32>) outs(%relu_y_mask : tensor<8x8xi1>)
 // SCHED-NEXT: sched.run compute "mse"
 func.func @step(%x: tensor<8x8xf32> {train.name = "x"}, %target: tensor<8x8xf32> {train.name = "target"}) -> tensor<f32> attributes {
-    train.plan = #train.plan<strategy = "hand" decisions [<storage = "relu_y", action = encode, codec = "mask", offload_after = 2, free_before = 3>]>} {
+    train.plan = #train.plan<strategy = "hand" decisions [<storage = "relu_y", action = encode, codec = "mask" absences [<leave_after = 2, free_before = 3>]>]>} {
   %zero = train.read @w : tensor<8x8xf32>
   %a = train.matmul %x, %zero {train.forward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc/Gemm")
   %r = train.fused (%a : tensor<8x8xf32>) channels [] sums 0 -> (tensor<8x8xf32>) attributes {train.forward = 1 : i64} {
@@ -94,8 +94,8 @@ train.variable @"w/momentum" role(optimizer) init(zero) : tensor<8x8xf32>
 // SCHED-NEXT: sched.run compute "matmul" ins(%fc1_y_back
 func.func @step(%x: tensor<8x8xf32> {train.name = "x"}, %target: tensor<8x8xf32> {train.name = "target"}) -> tensor<f32> attributes {
     train.plan = #train.plan<strategy = "hand" decisions [
-      <storage = "fc1_y", action = compress, codec = "zfp", offload_after = 1, free_before = 2, prefetch_after = 4, needed_by = 7>,
-      <storage = "fc2_y", action = offload, codec = "mask+zfp:6", offload_after = 2, free_before = 3, prefetch_after = 4, needed_by = 5>]>} {
+      <storage = "fc1_y", action = compress, codec = "zfp" absences [<leave_after = 1, free_before = 2, return_after = 4, needed_by = 7>]>,
+      <storage = "fc2_y", action = offload, codec = "mask+zfp:6" absences [<leave_after = 2, free_before = 3, return_after = 4, needed_by = 5>]>]>} {
   %w = train.read @w : tensor<8x8xf32>
   %a = train.matmul %x, %w {train.forward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc1/Gemm")
   %b = train.matmul %a, %w {train.forward = 1 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc2/Gemm")
@@ -140,7 +140,7 @@ train.variable @"w/momentum" role(optimizer) init(zero) : tensor<8x8xf32>
 // SCHED: sched.run compute "fused" ins(%fc2_grad_2 : tensor<8x8xf32>, %relu_y_packed : tensor<8x8xi1>)
 func.func @step(%x: tensor<8x8xf32> {train.name = "x"}, %target: tensor<8x8xf32> {train.name = "target"}) -> tensor<f32> attributes {
     train.plan = #train.plan<strategy = "hand" decisions [
-      <storage = "relu_y", action = compress, codec = "mask+zfp:4", offload_after = 2, free_before = 3, prefetch_after = 4, needed_by = 5>]>} {
+      <storage = "relu_y", action = compress, codec = "mask+zfp:4" absences [<leave_after = 2, free_before = 3, return_after = 4, needed_by = 5>]>]>} {
   %w = train.read @w : tensor<8x8xf32>
   %a = train.matmul %x, %w {train.forward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc1/Gemm")
   %r = train.fused (%a : tensor<8x8xf32>) channels [] sums 0 -> (tensor<8x8xf32>) attributes {train.forward = 1 : i64} {

@@ -23,7 +23,7 @@
 train.variable @w role(parameter) init(zero) : tensor<8x8xf32>
 train.variable @"w/momentum" role(optimizer) init(zero) : tensor<8x8xf32>
 func.func @step(%x: tensor<8x8xf32> {train.name = "x"}, %target: tensor<8x8xf32> {train.name = "target"}) -> tensor<f32> attributes {train.plan = #train.plan<strategy = "by hand" decisions [
-    <storage = "fc1_y", action = offload, offload_after = 1, free_before = 3, prefetch_after = 6, needed_by = 8>,
+    <storage = "fc1_y", action = offload absences [<leave_after = 1, free_before = 3, return_after = 6, needed_by = 8>]>,
     <storage = "fc3_y", action = recompute>]
   recomputes [<before 6 : 2>]>} {
   %w = train.read @w : tensor<8x8xf32>
@@ -54,7 +54,7 @@ func.func @step(%x: tensor<8x8xf32> {train.name = "x"}, %target: tensor<8x8xf32>
 // CHECK-NEXT: %[[VIEW:.*]] = train.reshape %[[BACK]]
 // CHECK-NEXT: train.mul %{{.*}}, %[[VIEW]]
 func.func @step(%x: tensor<8x8xf32>, %t: tensor<8x8xf32>) -> tensor<64xf32> attributes {train.plan = #train.plan<strategy = "hand" decisions [
-    <storage = "matmul_y", action = offload, offload_after = 0, free_before = 1, prefetch_after = 1, needed_by = 2>]>} {
+    <storage = "matmul_y", action = offload absences [<leave_after = 0, free_before = 1, return_after = 1, needed_by = 2>]>]>} {
   %a = train.matmul %x, %x {train.forward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
   %v = train.reshape %a {train.forward = 1 : i64} : (tensor<8x8xf32>) -> tensor<64xf32>
   %d = train.matmul %t, %t {train.backward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
@@ -77,8 +77,8 @@ func.func @step(%x: tensor<8x8xf32>, %t: tensor<8x8xf32>) -> tensor<64xf32> attr
 // CHECK-NEXT: train.matmul
 // CHECK-NEXT: train.await %[[HA]]
 func.func @step(%x: tensor<8x8xf32>) -> tensor<8x8xf32> attributes {train.plan = #train.plan<strategy = "hand" decisions [
-    <storage = "fc1_y", action = offload, offload_after = 1, free_before = 4, prefetch_after = 5, needed_by = 6>,
-    <storage = "fc2_y", action = offload, offload_after = 1, free_before = 3, prefetch_after = 4, needed_by = 5>]>} {
+    <storage = "fc1_y", action = offload absences [<leave_after = 1, free_before = 4, return_after = 5, needed_by = 6>]>,
+    <storage = "fc2_y", action = offload absences [<leave_after = 1, free_before = 3, return_after = 4, needed_by = 5>]>]>} {
   %a = train.matmul %x, %x {train.forward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc1/Gemm")
   %b = train.matmul %a, %x {train.forward = 1 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc2/Gemm")
   %c = train.matmul %b, %a {train.forward = 2 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc3/Gemm")

@@ -15,7 +15,7 @@
 // GREEDY-SAME: train.plan = #train.plan<strategy = "greedy", budget = 164096, arena = 164096, keep_arena = 180480, base = 98560,
 // Both copies hide: 11 ops of 1 ms.
 // GREEDY-SAME: seconds = 0.011{{0*[0-9]?}} : f64, keep_seconds
-// GREEDY-SAME: <storage = "fc1_y", action = offload, offload_after = 0, free_before = 2, prefetch_after = 6, needed_by = 8, bytes = 16384, first = 0, last = 8, node = "/fc1/Gemm"
+// GREEDY-SAME: <storage = "fc1_y", action = offload, bytes = 16384, first = 0, last = 8, node = "/fc1/Gemm"{{.*}} absences[<leave_after = 0, free_before = 2, return_after = 6, needed_by = 8>]>
 // GREEDY-SAME: <storage = "fc2_y", action = keep
 // GREEDY-SAME: <storage = "fc3_y", action = keep
 // GREEDY-SAME: <storage = "fc4_y", action = keep

@@ -206,7 +206,8 @@ INSTANTIATE_TEST_SUITE_P(Models, StepMutation,
                          testing::Values(Case{"resnet", "vdnn-all", ""}, Case{"vgg", "superneurons", "65%act"},
                                          Case{"densenet", "superneurons", "65%act"}, Case{"unet", "capuchin", "70%act"},
                                          Case{"resnet", "freelunch,buffers=2,hybrid=1", ""},
-                                         Case{"leaky", "hascoet", ""}, Case{"vgg", "gist", ""}),
+                                         Case{"leaky", "hascoet", ""}, Case{"vgg", "gist", ""},
+                                         Case{"leaky", "greedy,every=1,min-copy=1", "30%act"}),
                          nameOf);
 
 } // namespace

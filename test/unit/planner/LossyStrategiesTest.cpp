@@ -179,7 +179,7 @@ TEST(FreeLunch, ValuesDoNotStayForReadersOfTheMask) {
   int z3 = 0;
   while (p.buffers[z3].name != "z3")
     ++z3;
-  const int reader = p.buffers[z3].encodings[0].maskReaders.back(), values = plan.decisions[z3].neededBy;
+  const int reader = p.buffers[z3].encodings[0].maskReaders.back(), values = plan.decisions[z3].absences[0].neededBy;
   ASSERT_EQ(plan.decisions[z3].action, Action::Compress);
   ASSERT_LT(values, reader);
   int lastRaw = -1, lastPacked = -1;
@@ -212,8 +212,8 @@ TEST(FreeLunch, ATensorOfWhichAMaskStaysFillsABufferAndIsCountedAhead) {
     if (b == 2 || b == 8)
       continue;
     SCOPED_TRACE(p.buffers[b].name);
-    EXPECT_EQ(masks.decisions[b].freeBefore, packed.decisions[b].freeBefore);
-    EXPECT_EQ(masks.decisions[b].prefetchAfter, packed.decisions[b].prefetchAfter);
+    EXPECT_EQ(masks.decisions[b].absences[0].freeBefore, packed.decisions[b].absences[0].freeBefore);
+    EXPECT_EQ(masks.decisions[b].absences[0].returnAfter, packed.decisions[b].absences[0].returnAfter);
   }
 }
 

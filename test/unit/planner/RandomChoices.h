@@ -18,9 +18,13 @@ inline Choice randomChoice(const Problem &problem, unsigned seed) {
   choice.offloadRest = random() % 2;
   const char *const codecs[] = {"", "fp16", "zvc", "int8", "mask+zfp"};
   choice.codec = codecs[random() % 5];
+  choice.gaps = random() % 2 ? Gaps::Every : Gaps::Longest;
   for (int b = 0; b < static_cast<int>(problem.buffers.size()); ++b) {
-    if (!problem.buffers[b].activation)
+    if (!problem.buffers[b].activation) {
+      if (choice.gaps == Gaps::Every && problem.buffers[b].offloadable && random() % 2)
+        choice.offloaded.push_back(b);
       continue;
+    }
     switch (random() % 5) {
     case 0:
       if (recomputation.possible(b) && !recomputation.closure({b}).empty())

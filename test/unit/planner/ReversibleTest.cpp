@@ -123,7 +123,7 @@ TEST(Reversible, SumsAreRebuiltOnceTheirOtherAddendIsThereAndBeforeTheWeightChan
     // Block k's norm runs again before its dconv; v_(k-1) comes back before the update that follows.
     const auto dconv = std::find_if(net.problem.ops.begin(), net.problem.ops.end(),
                                     [&](const Op &op) { return op.name == "dconv" + std::to_string(k); });
-    EXPECT_EQ(plan.decisions[net.v[k - 1]].neededBy, dconv - net.problem.ops.begin() + 1);
+    EXPECT_EQ(plan.decisions[net.v[k - 1]].absences[0].neededBy, dconv - net.problem.ops.begin() + 1);
   }
   EXPECT_EQ(checkPlan(net.problem, plan, 8 * unit), "");
   EXPECT_EQ(checkTimeline(net.problem, plan, simulate(net.problem, plan)), "");
@@ -132,17 +132,17 @@ TEST(Reversible, SumsAreRebuiltOnceTheirOtherAddendIsThereAndBeforeTheWeightChan
 TEST(Reversible, TheCheckerWantsSourcesBackBeforeTheInversionAndParametersUnchanged) {
   const Reversible net(6);
   const Plan plan = everythingDropped(net);
-  const Decision &v3 = plan.decisions[net.v[3]];
+  const Absence &v3 = plan.decisions[net.v[3]].absences[0];
   Plan late = plan;
-  late.decisions[net.v[3]].neededBy++;
-  late.decisions[net.v[3]].prefetchAfter++;
+  late.decisions[net.v[3]].absences[0].neededBy++;
+  late.decisions[net.v[3]].absences[0].returnAfter++;
   EXPECT_NE(checkPlan(net.problem, late, 1 << 20).find("change at"), std::string::npos);
   Plan circle = plan;
-  circle.decisions[net.v[5]] = v3; // v3 is rebuilt from v5
+  circle.decisions[net.v[5]] = plan.decisions[net.v[3]]; // v3 is rebuilt from v5
   EXPECT_NE(checkPlan(net.problem, circle, 1 << 20), "");
   Plan packed = plan;
-  packed.decisions[net.v[5]] = {Action::Offload, "fp16", v3.offloadAfter, v3.freeBefore, v3.prefetchAfter - 2,
-                                v3.neededBy - 1, ""};
+  packed.decisions[net.v[5]] = {
+      Action::Offload, "fp16", {{v3.leaveAfter, v3.freeBefore, v3.returnAfter - 2, v3.neededBy - 1}}, ""};
   Problem halves = net.problem;
   halves.codecRates = {{"fp16", 1e6}};
   EXPECT_NE(checkPlan(halves, packed, 1 << 20).find("comes back from fp16"), std::string::npos);

@@ -162,16 +162,18 @@ static void expectProtocol(const Problem &p, const Plan &plan, bool synchronous)
     const Decision &d = plan.decisions[b];
     if (d.action != Action::Offload)
       continue;
-    EXPECT_EQ(d.offloadAfter, accesses[b].lastForwardWrite) << "the copy runs beside the layer that reads";
-    EXPECT_LE(d.freeBefore, firstBackward) << "copies out end before the backward half";
-    EXPECT_GE(d.prefetchAfter, firstBackward - 1) << "copies in start with it";
+    ASSERT_EQ(d.absences.size(), 1u);
+    const Absence &away = d.absences[0];
+    EXPECT_EQ(away.leaveAfter, accesses[b].lastForwardWrite) << "the copy runs beside the layer that reads";
+    EXPECT_LE(away.freeBefore, firstBackward) << "copies out end before the backward half";
+    EXPECT_GE(away.returnAfter, firstBackward - 1) << "copies in start with it";
     if (synchronous) {
-      EXPECT_EQ(d.freeBefore, accesses[b].lastForward + 1);
-      EXPECT_LE(d.neededBy, d.prefetchAfter + 2);
+      EXPECT_EQ(away.freeBefore, accesses[b].lastForward + 1);
+      EXPECT_LE(away.neededBy, away.returnAfter + 2);
     }
     // Others are on demand; those of the first two layers share a position.
-    if (d.prefetchAfter + 1 < d.neededBy && d.prefetchAfter > firstBackward) {
-      EXPECT_EQ(++prefetches[d.prefetchAfter], 1) << "after op " << d.prefetchAfter;
+    if (away.returnAfter + 1 < away.neededBy && away.returnAfter > firstBackward) {
+      EXPECT_EQ(++prefetches[away.returnAfter], 1) << "after op " << away.returnAfter;
     }
   }
 }

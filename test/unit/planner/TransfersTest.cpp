@@ -75,8 +75,8 @@ TEST(Transfers, ACopyOutRunsBesideTheOpThatReads) {
   row.op(Phase::Forward, {x}, {y});
   row.op(Phase::Forward, {y}, {y});
   const Plan plan = row.placed();
-  EXPECT_EQ(plan.decisions[x].offloadAfter, 0);
-  EXPECT_EQ(plan.decisions[x].freeBefore, 2) << "the copy has ended when the reader has";
+  EXPECT_EQ(plan.decisions[x].absences[0].leaveAfter, 0);
+  EXPECT_EQ(plan.decisions[x].absences[0].freeBefore, 2) << "the copy has ended when the reader has";
 }
 
 TEST(Transfers, AnOpThatOverwritesInPlaceIsAWriter) {
@@ -87,10 +87,10 @@ TEST(Transfers, AnOpThatOverwritesInPlaceIsAWriter) {
   row.op(Phase::Forward, {x}, {x});
   row.op(Phase::Forward, {x}, {y});
   const Plan plan = row.placed();
-  EXPECT_EQ(plan.decisions[x].offloadAfter, 2);
+  EXPECT_EQ(plan.decisions[x].absences[0].leaveAfter, 2);
   Plan early = plan;
-  early.decisions[x].offloadAfter = 1;
-  EXPECT_NE(checkPlan(row.problem, early, 1 << 20).find("while it is copied out"), std::string::npos);
+  early.decisions[x].absences[0].leaveAfter = 1;
+  EXPECT_NE(checkPlan(row.problem, early, 1 << 20).find("of which a copy was made"), std::string::npos);
 }
 
 TEST(Transfers, WhatIsThereAtTheStartLeavesAtTheStart) {
@@ -99,8 +99,8 @@ TEST(Transfers, WhatIsThereAtTheStartLeavesAtTheStart) {
   row.op(Phase::Forward, {x}, {y});
   row.op(Phase::Forward, {y}, {y});
   const Plan plan = row.placed();
-  EXPECT_EQ(plan.decisions[x].offloadAfter, -1);
-  EXPECT_EQ(plan.decisions[x].freeBefore, 1);
+  EXPECT_EQ(plan.decisions[x].absences[0].leaveAfter, -1);
+  EXPECT_EQ(plan.decisions[x].absences[0].freeBefore, 1);
 }
 
 TEST(Transfers, OfThoseThatMayLeaveTheOneThatIsReadNoMoreFirstLeavesFirst) {
@@ -114,8 +114,8 @@ TEST(Transfers, OfThoseThatMayLeaveTheOneThatIsReadNoMoreFirstLeavesFirst) {
   row.op(Phase::Forward, {y, skip}, {y});
   const Plan plan = row.placed();
   EXPECT_EQ(row.copiesOut(plan), (std::vector<int>{first, next, skip}));
-  EXPECT_EQ(plan.decisions[next].offloadAfter, 1);
-  EXPECT_EQ(plan.decisions[skip].offloadAfter, 1) << "the stream serves in the order of issue";
+  EXPECT_EQ(plan.decisions[next].absences[0].leaveAfter, 1);
+  EXPECT_EQ(plan.decisions[skip].absences[0].leaveAfter, 1) << "the stream serves in the order of issue";
 }
 
 TEST(Transfers, PackingInDeviceMemoryBeginsBehindTheLastReader) {
@@ -130,7 +130,7 @@ TEST(Transfers, PackingInDeviceMemoryBeginsBehindTheLastReader) {
   plan.decisions[x].action = Action::Compress;
   plan.decisions[x].codec = "zfp";
   ASSERT_TRUE(placeTransfers(row.problem, 1 << 20, plan));
-  EXPECT_EQ(plan.decisions[x].offloadAfter, 1) << "the packed form would lie beside what the reader needs";
+  EXPECT_EQ(plan.decisions[x].absences[0].leaveAfter, 1) << "the packed form would lie beside what the reader needs";
 }
 
 } // namespace sluice::planner

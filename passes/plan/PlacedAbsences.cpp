@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks absences against the step and sorts them by position, see PlacedAbsences.h.
+#include "passes/plan/PlacedAbsences.h"
+
+#include "passes/analysis/Masks.h"
+#include "passes/planner/Words.h"
+
+#include "ir/RuntimeTypes.h"
+
+using namespace mlir;
+using namespace sluice;
+using namespace sluice::train;
+using planner::Action;
+
+bool PlacedAbsences::touches(Operation *op, int s) const {
+  return llvm::is_contained(storages.reads(op), s) || llvm::is_contained(storages.writes(op), s);
+}
+
+/// The last op before `position` that writes a storage; -1 for none.
+int PlacedAbsences::writtenBefore(int s, int position) const {
+  while (--position >= 0 && !llvm::is_contained(storages.writes(ops[position]), s)) {
+  }
+  return position;
+}
+
+LogicalResult PlacedAbsences::check(int s, const planner::Decision &d, const planner::Absence &away) {
+  const int count = ops.size();
+  auto refuse = [&] {
+    return step.emitError() << "the plan wants to " << planner::actionName(d.action) << " '" << storages[s].name << "'";
+  };
+  if (!executable(s, d, away))
+    return refuse() << (d.codec.empty() ? "" : " with " + d.codec) << ", which generated programs cannot do";
+  if (int last = std::max(away.freeBefore, away.neededBy); last >= count)
+    return refuse() << " as far as op " << last << " of " << count;
+  if (int written = writtenBefore(s, away.freeBefore); written > away.leaveAfter)
+    return refuse() << " after op " << away.leaveAfter << ", which op " << written << " is the last to write";
+  return success();
+}
+
+void PlacedAbsences::add(int s, const planner::Decision &d) {
+  for (auto [i, away] : llvm::enumerate(d.absences)) {
+    if (d.departs(i)) {
+      copies[away.leaveAfter].push_back(s);
+      awaits[away.freeBefore].push_back(s);
+    }
+    if (d.action == Action::Invert)
+      rebuilds[away.neededBy].push_back(s);
+    else if (d.action != Action::Encode)
+      returns[away.returnAfter].push_back(s);
+    if (d.action == Action::Compress && hasMask(d.codec))
+      if (int position = afterValues(s, away); position < static_cast<int>(ops.size()))
+        masks[position].push_back(s);
+  }
+}
+
+LogicalResult PlacedAbsences::place() {
+  const int count = ops.size();
+  for (auto [s, d] : llvm::enumerate(plan.decisions)) {
+    for (const planner::Absence &away : d.absences)
+      if (failed(check(s, d, away)))
+        return failure();
+    add(s, d);
+  }
+  // At most one absence of a storage has a copy at a position.
+  const auto issue = [&](Lists &lists, int planner::Absence::*at, int planner::Absence::*by) {
+    for (auto &[position, list] : lists)
+      llvm::stable_sort(list, [&, position = position](int s, int t) {
+        const auto key = [&](int storage) {
+          const auto &absences = plan.decisions[storage].absences;
+          return (*llvm::find_if(absences, [&](const planner::Absence &away) { return away.*at == position; })).*by;
+        };
+        return key(s) < key(t);
+      });
+  };
+  issue(copies, &planner::Absence::leaveAfter, &planner::Absence::freeBefore);
+  issue(returns, &planner::Absence::returnAfter, &planner::Absence::neededBy);
+  for (const planner::Recompute &r : plan.recomputes)
+    for (int again : r.ops)
+      if (r.before >= count || !isa<Recomputable>(ops[again]))
+        return step.emitError() << "the plan recomputes op " << again << " before op " << r.before << " of " << count;
+  return success();
+}
+
+/// The first position after the last op that needs the values which come back: from there on only masks are read.
+int PlacedAbsences::afterValues(int s, const planner::Absence &away) const {
+  int last = away.neededBy;
+  for (int position = away.neededBy; position < static_cast<int>(ops.size()); ++position)
+    if (touches(ops[position], s) && !readsMaskOnly(ops[position], contents[s], storages))
+      last = position;
+  for (const planner::Recompute &r : plan.recomputes)
+    if (llvm::any_of(r.ops, [&](int again) { return touches(ops[again], s); }))
+      last = std::max(last, r.before);
+  for (const auto &[inverted, inversion] : inverters)
+    if (const planner::Decision &d = plan.decisions[inverted];
+        d.action == Action::Invert && llvm::is_contained(inversion.sources, s))
+      last = std::max(last, d.absences.front().neededBy);
+  return last + 1;
+}
+
+bool PlacedAbsences::executable(int s, const planner::Decision &d, const planner::Absence &away) const {
+  Value content = contents[s];
+  if (d.action == Action::Invert)
+    return inverters.contains(s) && away.returnAfter == away.neededBy - 1 &&
+           away.neededBy <= inverters.lookup(s).latest && sourcesSuffice(s);
+  if (d.action == Action::Offload && d.codec.empty())
+    return writtenBefore(s, std::min<int>(away.freeBefore, ops.size())) >= 0;
+  auto codec = parseCodec(d.codec);
+  if (!content || !codec)
+    return d.action == Action::Encode && content && d.codec == "mask" && maskIsPositive(content, storages);
+  bool packs = !!packedType(cast<RankedTensorType>(content.getType()), d.codec);
+  const CodecFacts *facts = factsOf(*codec);
+  if (d.action == Action::Offload)
+    return true; // what has no such form is copied as it is
+  return d.action == Action::Compress && packs && facts && facts->onDevice;
+}
+
+/// Where an inversion saves nothing, its sources need all bits.
+bool PlacedAbsences::sourcesSuffice(int s) const {
+  StorageInversion inversion = inverters.lookup(s);
+  bool halves = !!inversion.op.savedType(inversion.operand);
+  return llvm::all_of(inversion.sources, [&](int source) {
+    const CodecFacts *codec = findCodec(plan.decisions[source].codec);
+    return !codec || codec->exact || (codec->guardedInversion && halves);
+  });
+}

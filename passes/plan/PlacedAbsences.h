@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// The absences of a plan by the positions at which something has to be done for them, for apply-plan.
+#pragma once
+
+#include "passes/analysis/InvertedStorages.h"
+#include "passes/planner/Plan.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace sluice {
+
+class PlacedAbsences {
+public:
+  /// Of storages, by position. `masks` has those of which only masks are read from there on.
+  using Lists = llvm::DenseMap<int, llvm::SmallVector<int>>;
+  Lists copies, awaits, returns, rebuilds, masks;
+
+  /// `contents`: by storage, what the forward half leaves in it. All must outlive this.
+  PlacedAbsences(mlir::func::FuncOp step, const planner::Plan &plan, const Storages &storages,
+                 llvm::ArrayRef<mlir::Operation *> ops, llvm::ArrayRef<mlir::Value> contents,
+                 const llvm::MapVector<int, StorageInversion> &inverters)
+      : step(step), plan(plan), storages(storages), ops(ops), contents(contents), inverters(inverters) {}
+
+  /// Fills the lists, in the order in which Simulate.h serves copies. Refuses, with an error at the step, actions and
+  /// codecs that generated programs do not execute, content that is not written yet, and positions after the last op.
+  mlir::LogicalResult place();
+
+private:
+  mlir::LogicalResult check(int s, const planner::Decision &d, const planner::Absence &away);
+  void add(int s, const planner::Decision &d);
+  int writtenBefore(int s, int position) const;
+  bool touches(mlir::Operation *op, int s) const;
+  int afterValues(int s, const planner::Absence &away) const;
+  bool executable(int s, const planner::Decision &d, const planner::Absence &away) const;
+  bool sourcesSuffice(int s) const;
+
+  mlir::func::FuncOp step;
+  const planner::Plan &plan;
+  const Storages &storages;
+  llvm::ArrayRef<mlir::Operation *> ops;
+  llvm::ArrayRef<mlir::Value> contents;
+  const llvm::MapVector<int, StorageInversion> &inverters;
+};
+
+} // namespace sluice

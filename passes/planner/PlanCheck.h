@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// The checker of plans, see Check.h: private to Check.cpp and CheckAbsences.cpp. Replays a plan in program order.
+// Residency comes from a backward liveness scan and content from counting writers, which is how neither the planner nor
+// the simulator derive them.
+#pragma once
+
+#include "passes/planner/Plan.h"
+
+namespace sluice::planner {
+
+/// Of one plan; all that is given must outlive it. Each step says what is wrong, or nothing.
+class PlanCheck {
+public:
+  PlanCheck(const Problem &problem, const Plan &plan, Bytes memory) : problem(problem), plan(plan), memory(memory) {}
+
+  std::string check() {
+    for (auto step :
+         {&PlanCheck::shape, &PlanCheck::layOut, &PlanCheck::decisions, &PlanCheck::content, &PlanCheck::bytes})
+      if (std::string error = (this->*step)(); !error.empty())
+        return error;
+    return "";
+  }
+
+private:
+  struct Run {
+    int op, position;
+    bool again;
+  };
+  struct Use {
+    int run;
+    bool reads, writes;
+    bool inverts = false; ///< an inversion reads the buffer just before the run
+  };
+
+  std::string shape();
+  std::string segment(const Recompute &r) const;
+  std::string layOut();
+  std::string decisions();
+  std::string order(int b, const Decision &d) const;
+  std::string absence(int b, const Decision &d, size_t i) const;
+  std::string absences(int b, const Decision &d) const;
+  std::string allowed(int b, const Decision &d) const;
+  void noteInversions();
+  std::string content();
+  std::string contentOf(int b) const;
+  std::string bytes();
+  void addLiveBytes(int b, std::vector<Bytes> &change) const;
+  int lastOfValues(int b) const;
+  Bytes padded(Bytes b) const { return (b / problem.alignment + (b % problem.alignment != 0)) * problem.alignment; }
+  std::string buffer(int b) const { return "buffer '" + problem.buffers[b].name + "'"; }
+  std::string op(int k) const { return "op " + std::to_string(k) + " '" + problem.ops[k].name + "'"; }
+
+  const Problem &problem;
+  const Plan &plan;
+  const Bytes memory;
+  std::vector<Run> runs;
+  std::vector<std::vector<Use>> uses; ///< per buffer, by run
+  std::vector<int> opens;             ///< first run of each position
+};
+
+} // namespace sluice::planner

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// Buffers that leave more than once: which gaps they have, what is copied, and what the checker refuses.
+#include "passes/planner/Check.h"
+#include "passes/planner/Simulate.h"
+#include "passes/planner/Transfers.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace sluice::planner {
+
+namespace {
+
+/// A network with a skip connection, ten ops of one second in the middle of each half. Buffers of 100 bytes: `skip` is
+/// read by the first op after it, by the last of the forward half, and by both of their backward ops; the gradient of
+/// the connection waits in between.
+struct Skip {
+  Problem problem;
+  int skip, gradient;
+
+  Skip() {
+    problem.alignment = 1;
+    problem.link = {1000, 1000, 1000, 0};
+    skip = buffer(true);
+    gradient = buffer(false);
+    problem.buffers[gradient].offloadable = true;
+    const int inner = buffer(false), outer = buffer(false);
+    op(Phase::Forward, {}, {skip});
+    op(Phase::Forward, {skip}, {inner});
+    for (int i = 0; i < 8; ++i)
+      op(Phase::Forward, {inner}, {inner});
+    op(Phase::Forward, {skip, inner}, {outer}); // op 10
+    op(Phase::Backward, {skip, outer}, {gradient});
+    for (int i = 0; i < 8; ++i)
+      op(Phase::Backward, {inner}, {inner});
+    op(Phase::Backward, {skip, gradient}, {inner}); // op 20
+  }
+
+  int buffer(bool activation) {
+    Buffer b;
+    b.name = "b" + std::to_string(problem.buffers.size());
+    b.bytes = 100;
+    b.activation = b.offloadable = activation;
+    problem.buffers.push_back(b);
+    return static_cast<int>(problem.buffers.size()) - 1;
+  }
+
+  void op(Phase phase, std::vector<int> reads, std::vector<int> writes) {
+    Op o;
+    o.name = "op" + std::to_string(problem.ops.size());
+    o.phase = phase;
+    o.seconds = 1;
+    o.reads = std::move(reads);
+    o.writes = std::move(writes);
+    problem.ops.push_back(o);
+  }
+
+  /// `skip` is offloaded, and the gradient if asked for.
+  Plan offloaded(bool both) const {
+    Plan plan = keepPlan(problem);
+    plan.decisions[skip].action = Action::Offload;
+    if (both)
+      plan.decisions[gradient].action = Action::Offload;
+    return plan;
+  }
+
+  int copies(const Plan &plan, Event::What what) const {
+    const Timeline timeline = simulate(problem, plan);
+    EXPECT_EQ(checkTimeline(problem, plan, timeline), "");
+    return std::count_if(timeline.events.begin(), timeline.events.end(),
+                         [&](const Event &e) { return e.what == what; });
+  }
+};
+
+constexpr Bytes roomy = 1 << 20;
+
+} // namespace
+
+TEST(Absences, TheLongestGapIsAfterTheForwardHalfAndOthersAreBetweenAnyTwoAccesses) {
+  const Skip net;
+  const Plan plan = net.offloaded(false);
+  const auto longest = gapsOf(net.problem, plan, Gaps::Longest), every = gapsOf(net.problem, plan, Gaps::Every);
+  EXPECT_TRUE(longest[net.skip].empty()) << "it is read at the end of the forward half and at once again";
+  EXPECT_TRUE(longest[net.gradient].empty());
+  ASSERT_EQ(every[net.skip].size(), 2u);
+  EXPECT_EQ(std::pair(every[net.skip][0].first, every[net.skip][0].last), std::pair(2, 9));
+  EXPECT_EQ(std::pair(every[net.skip][1].first, every[net.skip][1].last), std::pair(12, 19));
+  ASSERT_EQ(every[net.gradient].size(), 1u);
+  EXPECT_EQ(every[net.gradient][0].first, 12);
+}
+
+TEST(Absences, OneCopyServesEveryReturn) {
+  Skip net;
+  net.problem.ops[5].workspace = net.problem.ops[15].workspace = 300; // beside it there is room for what they touch
+  Plan plan = net.offloaded(true);
+  EXPECT_EQ(peakBytes(net.problem, expand(net.problem, keepPlan(net.problem))), 600);
+  ASSERT_TRUE(placeTransfers(net.problem, 400, plan, {true, Gaps::Every}));
+  EXPECT_EQ(checkPlan(net.problem, plan, 400), "");
+  ASSERT_EQ(plan.decisions[net.skip].absences.size(), 2u);
+  EXPECT_TRUE(plan.decisions[net.skip].departs(0));
+  EXPECT_FALSE(plan.decisions[net.skip].departs(1));
+  EXPECT_EQ(net.copies(plan, Event::What::CopyOut), 2) << "one of the skip connection, one of its gradient";
+  EXPECT_EQ(net.copies(plan, Event::What::CopyIn), 3);
+  EXPECT_DOUBLE_EQ(simulate(net.problem, plan).makespan, 21) << "all of it hides";
+}
+
+TEST(Absences, ThoseThatMemoryHasRoomForAreGivenBack) {
+  Skip net;
+  net.problem.ops[15].workspace = 300;
+  Plan plan = net.offloaded(true);
+  ASSERT_TRUE(placeTransfers(net.problem, 400, plan, {true, Gaps::Every}));
+  ASSERT_EQ(plan.decisions[net.skip].absences.size(), 1u);
+  EXPECT_GT(plan.decisions[net.skip].absences[0].freeBefore, 10) << "it stays in the forward half";
+  Plan roomyPlan = net.offloaded(true);
+  ASSERT_TRUE(placeTransfers(net.problem, 600, roomyPlan, {true, Gaps::Every}));
+  EXPECT_EQ(roomyPlan.decisions[net.skip].action, Action::Keep);
+}
+
+TEST(Absences, TheCheckerRefusesWhatDoesNotFitTogether) {
+  const Skip net;
+  Plan plan = net.offloaded(false);
+  widenGaps(net.problem, plan, Gaps::Every);
+  ASSERT_EQ(checkPlan(net.problem, plan, roomy), "");
+  const auto error = [&](auto change) {
+    Plan wrong = plan;
+    change(wrong.decisions[net.skip]);
+    return checkPlan(net.problem, wrong, roomy);
+  };
+  const auto has = [](const std::string &text, const char *part) { return text.find(part) != std::string::npos; };
+  EXPECT_TRUE(has(error([](Decision &d) { d.absences[1].freeBefore = d.absences[0].neededBy; }), "leaves again"));
+  EXPECT_TRUE(has(error([](Decision &d) { std::swap(d.absences[0], d.absences[1]); }), "leaves again"));
+  EXPECT_TRUE(has(error([](Decision &d) { d.absences[1].leaveAfter = 5; }), "leaves again")) << "it is away then";
+  EXPECT_TRUE(has(error([](Decision &d) { d.absences[0].neededBy = 11; }), "away from"));
+  EXPECT_TRUE(has(error([](Decision &d) { d.absences[1].freeBefore = 11; }), "away from"));
+  EXPECT_TRUE(has(error([](Decision &d) { d.action = Action::Keep; }), "allows none"));
+  EXPECT_TRUE(has(error([](Decision &d) { d.action = Action::Compress; }), "allows one"));
+  EXPECT_TRUE(has(error([](Decision &d) { d.absences.clear(); }), "one or more"));
+  EXPECT_EQ(error([](Decision &d) { d.absences[1].leaveAfter = 10; }), "") << "a second copy is a waste, not wrong";
+}
+
+TEST(Absences, ForwardOpsReadNoRoundedCopies) {
+  Skip net;
+  net.problem.codecRates = {{"fp16", 1e6}};
+  Plan plan = net.offloaded(false);
+  widenGaps(net.problem, plan, Gaps::Every);
+  plan.decisions[net.skip].codec = "fp16";
+  EXPECT_NE(checkPlan(net.problem, plan, roomy).find("after it came back from fp16"), std::string::npos);
+  plan.decisions[net.skip].absences.erase(plan.decisions[net.skip].absences.begin());
+  EXPECT_EQ(checkPlan(net.problem, plan, roomy), "");
+}
+
+TEST(Absences, WhatIsWrittenInBetweenIsCopiedAgain) {
+  Skip net;
+  net.problem.ops[15].reads = net.problem.ops[15].writes = {net.gradient}; // adds to it in place
+  Plan plan = keepPlan(net.problem);
+  plan.decisions[net.gradient].action = Action::Offload;
+  widenGaps(net.problem, plan, Gaps::Every);
+  ASSERT_EQ(plan.decisions[net.gradient].absences.size(), 2u);
+  EXPECT_EQ(plan.decisions[net.gradient].absences[1].leaveAfter, 15);
+  EXPECT_EQ(checkPlan(net.problem, plan, roomy), "");
+  EXPECT_EQ(net.copies(plan, Event::What::CopyOut), 2);
+  plan.decisions[net.gradient].absences[1].leaveAfter = plan.decisions[net.gradient].absences[0].leaveAfter;
+  EXPECT_NE(checkPlan(net.problem, plan, roomy).find("of which a copy was made"), std::string::npos);
+}
+
+TEST(Absences, ATimelineWithoutACopyBackIsRefused) {
+  const Skip net;
+  Plan plan = net.offloaded(false);
+  widenGaps(net.problem, plan, Gaps::Every);
+  Timeline timeline = simulate(net.problem, plan);
+  const auto back = std::find_if(timeline.events.begin(), timeline.events.end(),
+                                 [](const Event &e) { return e.what == Event::What::CopyIn; });
+  timeline.events.erase(back);
+  EXPECT_NE(checkTimeline(net.problem, plan, timeline).find("copied out 1 times and back 1 times"), std::string::npos);
+}
+
+} // namespace sluice::planner
