@@ -81,8 +81,11 @@ const char *refusal(Metric metric, const Program &program, int output, int targe
   case Metric::Auc:
     return hasAnswers && scores->classes != 1 ? nullptr : needsAnswers;
   case Metric::Mae:
-  case Metric::R2:
     return !scores || scores->classes > 0 ? "needs a target of numbers" : nullptr;
+  case Metric::R2:
+    return !scores || scores->classes > 0              ? "needs a target of numbers"
+           : scores->ignoreIndex != sluice::Loss::none ? "needs targets that all count, without --ignore-index"
+                                                       : nullptr;
   }
   return nullptr;
 }

@@ -119,7 +119,8 @@ private:
   const Program &program;
   const MeasuredOutput &measured;
   const Output &output;
-  Scores scores;
+  const Scores scores;
+  const float ignored; ///< number of targets that do not count; a NaN, which none equals: all count
   Confusion counts;
   int64_t answered = 0, rightly = 0, amongFive = 0, numbers = 0;
   double absolute = 0;

@@ -51,17 +51,18 @@ void requireOutput(const Program &program, const Entry &entry, const std::string
   checkPredictions(path, arrays);
 }
 
-/// Of the output that tells classes of pixels, which there is.
+/// Of the first output that tells classes of pixels, which there is.
 static MaskFiles maskFilesOf(const Program &program, const Dataset &dataset, const std::string &values) {
   std::string why;
   std::optional<PixelAnswers> answers;
   MaskFiles files;
   int64_t ignored = Loss::none;
-  for (const Output *output : predictedBy(program))
-    if (const auto found = pixelAnswersOf(*output, why)) {
-      answers = found;
-      ignored = output->target >= 0 ? program.inputs[output->target].ignoreIndex : Loss::none;
-    }
+  for (const Output *output : predictedBy(program)) {
+    answers = pixelAnswersOf(*output, why);
+    ignored = output->target >= 0 ? program.inputs[output->target].ignoreIndex : Loss::none;
+    if (answers)
+      break;
+  }
   const std::string said = dataset.maskValues().value_or("").empty() ? values : *dataset.maskValues();
   files.numbers = said.empty() ? std::vector<uint16_t>() : maskNumbers(said);
   if (said.empty()) {

@@ -118,6 +118,7 @@ private:
 
 } // namespace
 
+/// Of several outputs the program's first one is what is measured and answered, and so what is drawn.
 void checkMasks(const std::string &path, const std::vector<Array> &outputs) {
   std::string with, without;
   int64_t count = 0;
@@ -129,7 +130,7 @@ void checkMasks(const std::string &path, const std::vector<Array> &outputs) {
   if (count == 0)
     throw UsageError(text("--output ", path, ": a folder takes masks of classes, but ", without,
                           ": write its numbers as .npy or .npz"));
-  if (count > 1)
+  if (count > 1 && !outputs[0].pixels)
     throw UsageError(text("--output ", path, ": masks are of one output, the program predicts them by ", with,
                           ": write .npz, or compile with --output=NAME for one of them"));
 }

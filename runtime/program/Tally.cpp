@@ -18,7 +18,8 @@ bool MeasuredOutput::countsHits() const {
 
 OutputTally::OutputTally(const Program &program, const MeasuredOutput &measured)
     : program(program), measured(measured), output(program.outputs[measured.output]),
-      scores(scoresOf(program, output, measured.target).value_or(Scores{})) {
+      scores(scoresOf(program, output, measured.target).value_or(Scores{})),
+      ignored(scores.ignoreIndex == Loss::none ? NAN : static_cast<float>(scores.ignoreIndex)) {
   if (measured.has(Metric::Confusion))
     counts.assign(static_cast<size_t>(scores.classes), std::vector<int64_t>(static_cast<size_t>(scores.classes)));
   const int64_t kinds = scores.kinds(program.batch);
@@ -99,8 +100,10 @@ void OutputTally::addClasses(const float *values, const int64_t *target, int64_t
 
 void OutputTally::addNumbers(const float *values, const float *target, int64_t elements) {
   for (int64_t i = 0; i < elements; ++i)
-    absolute += std::abs(static_cast<double>(values[i]) - static_cast<double>(target[i]));
-  numbers += elements;
+    if (target[i] != ignored) {
+      absolute += std::abs(static_cast<double>(values[i]) - static_cast<double>(target[i]));
+      ++numbers;
+    }
 }
 
 /// A label is answered where its probability is above 1/2, whose logit is above 0. Numbers that are ignored count
@@ -108,7 +111,6 @@ void OutputTally::addNumbers(const float *values, const float *target, int64_t e
 void OutputTally::addLabels(const float *values, const float *target, int64_t samples) {
   const int64_t places = scores.inner, perSample = scores.labels * places;
   const float bound = output.probabilities ? 0.5f : 0.0f;
-  const float ignored = scores.ignoreIndex == Loss::none ? NAN : static_cast<float>(scores.ignoreIndex);
   for (int64_t i = 0; i < samples * perSample; ++i) {
     if (target[i] == ignored)
       continue;

@@ -71,11 +71,29 @@ class Tied(nn.Module):
         return self.head(torch.relu(nn.functional.linear(x, self.layer.base_layer.weight)).mean(1))
 
 
+class Lookalikes(nn.Module):
+    """Products beside a weight that cannot be added to it, or need not be: with a function between, of something else, as wide as the weight, read elsewhere."""
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(WIDTH, WIDTH) for _ in range(4))
+        self.down = nn.ModuleList(nn.Linear(WIDTH, WIDTH if i == 2 else 2, bias=False) for i in range(4))
+        self.up = nn.ModuleList(nn.Linear(WIDTH if i == 2 else 2, WIDTH, bias=False) for i in range(4))
+        self.head = nn.Linear(WIDTH + 2, CLASSES)
+
+    def forward(self, x):
+        y = self.layers[0](x) + self.up[0](torch.relu(self.down[0](x)))
+        y = self.layers[1](y) + self.up[1](self.down[1](x))
+        y = self.layers[2](y) + self.up[2](self.down[2](y))
+        narrow = self.down[3](y)
+        y = self.layers[3](y) + self.up[3](narrow)
+        return self.head(torch.cat([y, narrow], 2).mean(1))
+
+
 def make(folder):
     from reference import export
     from safetensors.torch import save_file
     torch.manual_seed(1)
-    for name, model, dynamo in (("legacy", Model(True), False), ("dynamo", Model(True), True), ("tied", Tied(), False), ("none", Model(False), False)):
+    for name, model, dynamo in (("legacy", Model(True), False), ("dynamo", Model(True), True), ("tied", Tied(), False), ("none", Lookalikes(), False)):
         export(model, torch.zeros(BATCH, TOKENS, WIDTH), folder / f"{name}.onnx", dynamo=dynamo)
         plain = {key.replace(".base_layer", ""): value for key, value in model.state_dict().items() if ".lora_" not in key}
         save_file({key: value + 0.01 for key, value in plain.items()}, folder / f"{name}-base.safetensors")

@@ -243,6 +243,7 @@ TEST(Metrics, LabelsOfPixelsAreThoseOfPlainSets) {
     std::vector<float> right;
     std::vector<Hits> hits(static_cast<size_t>(labels));
     int64_t counted = 0, rightly = 0;
+    double absolute = 0;
     for (size_t i = 0; i < scores.size(); ++i) {
       right.push_back(i % 7 == 0 ? 255.0f : static_cast<float>(i % 3 == 0));
       if (right[i] == 255)
@@ -251,17 +252,20 @@ TEST(Metrics, LabelsOfPixelsAreThoseOfPlainSets) {
       const bool there = right[i] == 1, answered = scores[i] > 0;
       own.there += there, own.answered += answered, own.right += there && answered;
       ++counted, rightly += there == answered;
+      absolute += std::abs(static_cast<double>(scores[i]) - static_cast<double>(right[i]));
     }
     Session session(arena, 256, 0);
     session.write(scored.scores, scores.data());
     session.write(scored.labels, right.data());
     const MetricChoice usual(scored.program, std::nullopt);
     EXPECT_EQ(usual.all(), (std::vector<Measure>{Metric::Loss, Metric::Accuracy, Metric::MeanIou}));
-    const MetricChoice choice(scored.program, "accuracy,mean_iou,precision,recall,f1,auc");
+    expectError<UsageError>([&] { MetricChoice(scored.program, "r2"); }, "'r2' needs targets that all count");
+    const MetricChoice choice(scored.program, "accuracy,mean_iou,precision,recall,f1,auc,mae");
     Tally tally(scored.program, choice);
     tally.add(session, 2);
     const auto results = tally.results();
     EXPECT_EQ(results.at(Metric::Accuracy), static_cast<double>(rightly) / static_cast<double>(counted));
+    EXPECT_NEAR(results.at(Metric::Mae), absolute / static_cast<double>(counted), 1e-12);
     ASSERT_EQ(tally.classHits().size(), hits.size());
     double iou = 0;
     for (size_t k = 0; k < hits.size(); ++k) {
