@@ -212,8 +212,11 @@ TEST(FreeLunch, ATensorOfWhichAMaskStaysFillsABufferAndIsCountedAhead) {
     if (b == 2 || b == 8)
       continue;
     SCOPED_TRACE(p.buffers[b].name);
-    EXPECT_EQ(masks.decisions[b].absences[0].freeBefore, packed.decisions[b].absences[0].freeBefore);
-    EXPECT_EQ(masks.decisions[b].absences[0].returnAfter, packed.decisions[b].absences[0].returnAfter);
+    ASSERT_EQ(masks.decisions[b].absences.size(), packed.decisions[b].absences.size());
+    for (size_t i = 0; i < packed.decisions[b].absences.size(); ++i) {
+      EXPECT_EQ(masks.decisions[b].absences[i].freeBefore, packed.decisions[b].absences[i].freeBefore);
+      EXPECT_EQ(masks.decisions[b].absences[i].returnAfter, packed.decisions[b].absences[i].returnAfter);
+    }
   }
 }
 

@@ -16,7 +16,7 @@ using testing::Not;
 static Sweep sweepOfRandom(const std::string &name) {
   planner::test::RandomShape shape;
   shape.forwardOps = 6;
-  planner::Problem problem = planner::test::randomProblem(3, shape);
+  planner::Problem problem = planner::test::randomProblem(7, shape);
   for (planner::Buffer &buffer : problem.buffers)
     buffer.name = name;
   for (planner::Op &op : problem.ops)
