@@ -111,7 +111,8 @@ def Train_LossyAttr : AttrDef<TrainDialect, "Lossy"> {
     #train.lossy<allowed = 0.01 : f64, error = 0.004 : f64 tensors [<storage = "relu_y", compared = above_zero, error = 0.004 : f64>]>
     ```
   }];
-  let parameters = (ins Train_Number:$allowed, Train_Number:$error, DefaultValuedParameter<"bool", "false">:$usual,
+  // `allowed` has no default: a struct of which nothing is printed cannot be parsed in front of another word.
+  let parameters = (ins "::mlir::FloatAttr":$allowed, Train_Number:$error, DefaultValuedParameter<"bool", "false">:$usual,
     OptionalArrayRefParameter<"LossyTensorAttr">:$tensors);
   let assemblyFormat = "`<` struct($allowed, $error, $usual) (`tensors` `[` $tensors^ `]`)? `>`";
 }
