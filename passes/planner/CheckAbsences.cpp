@@ -35,8 +35,11 @@ std::string PlanCheck::order(int b, const Decision &d) const {
 std::string PlanCheck::absence(int b, const Decision &d, size_t i) const {
   const Absence &a = d.absences[i];
   const bool returns = d.action != Action::Encode;
+  const bool rounds = d.action == Action::Offload && !d.codec.empty() && d.codec != "zvc";
   for (const Use &use : uses[b]) {
     const Run &run = runs[use.run];
+    if (rounds && use.writes && run.position < a.freeBefore && problem.ops[run.op].phase != Phase::Forward)
+      return op(run.op) + " of the backward half writes " + buffer(b) + ", which is then copied with " + d.codec;
     if (run.position > a.leaveAfter && run.position < a.freeBefore && use.writes)
       return op(run.op) + " writes " + buffer(b) + ", of which a copy was made after op " +
              std::to_string(a.leaveAfter) + ", before it is free at " + std::to_string(a.freeBefore);
@@ -50,9 +53,7 @@ std::string PlanCheck::absence(int b, const Decision &d, size_t i) const {
     if (!returns && run.position >= a.freeBefore && problem.ops[run.op].phase == Phase::Forward)
       return op(run.op) + " uses " + buffer(b) + " raw at position " + std::to_string(run.position) +
              ", encoded since " + std::to_string(a.freeBefore);
-    const bool exact = d.codec.empty() || d.codec == "zvc";
-    if (d.action == Action::Offload && !exact && run.position >= a.neededBy && !run.again &&
-        problem.ops[run.op].phase == Phase::Forward)
+    if (rounds && run.position >= a.neededBy && !run.again && problem.ops[run.op].phase == Phase::Forward)
       return op(run.op) + " of the forward half uses " + buffer(b) + " after it came back from " + d.codec;
   }
   return "";

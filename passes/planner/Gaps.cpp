@@ -102,25 +102,31 @@ static std::vector<std::vector<int>> writersOf(const Problem &problem) {
   return writers;
 }
 
+/// The absence of an offloaded buffer that takes all of a gap, from the last of its writers before.
+static Absence absenceIn(Gap gap, const std::vector<int> &writers) {
+  const auto after = std::lower_bound(writers.begin(), writers.end(), gap.first);
+  return {after == writers.begin() ? -1 : *std::prev(after), gap.first, gap.last, gap.last + 1};
+}
+
 void widenGaps(const Problem &problem, Plan &plan, Gaps gaps) {
   placeInversions(problem, plan);
   const std::vector<Accesses> accesses = accessesOf(problem);
   const std::vector<Gap> longest = gapsOf(problem, plan);
-  const std::vector<std::vector<Gap>> offloaded = gapsOf(problem, plan, gaps);
-  const std::vector<std::vector<int>> writers = writersOf(problem);
+  const bool all = gaps == Gaps::Every;
+  const auto every = all ? gapsOf(problem, plan, gaps) : std::vector<std::vector<Gap>>();
+  const auto writers = all ? writersOf(problem) : std::vector<std::vector<int>>();
   for (size_t b = 0; b < plan.decisions.size(); ++b) {
     Decision &d = plan.decisions[b];
     if (!leavesAndReturns(d.action))
       continue;
     d.absences.clear();
-    if (d.action == Action::Offload) {
-      for (Gap gap : offloaded[b]) {
-        const auto after = std::lower_bound(writers[b].begin(), writers[b].end(), gap.first);
-        d.absences.push_back({after == writers[b].begin() ? -1 : *std::prev(after), gap.first, gap.last, gap.last + 1});
-      }
-    } else if (!longest[b].empty()) {
-      d.absences = {{accesses[b].lastForward, longest[b].first, longest[b].last, longest[b].last + 1}};
-    }
+    const bool offloaded = d.action == Action::Offload;
+    if (offloaded && all)
+      for (Gap gap : every[b])
+        d.absences.push_back(absenceIn(gap, writers[b]));
+    else if (!longest[b].empty())
+      d.absences = {{offloaded ? accesses[b].lastForwardWrite : accesses[b].lastForward, longest[b].first,
+                     longest[b].last, longest[b].last + 1}};
     if (d.absences.empty())
       d = {};
   }

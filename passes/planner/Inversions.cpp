@@ -152,10 +152,21 @@ void Placement::place(int b) {
 
 void placeInversions(const Problem &problem, Plan &plan) { Placement(problem, plan).run(); }
 
+/// Whether an op after the forward half wrote what leaves.
+static bool writtenInBackward(const Problem &problem, int buffer, const Absence &away) {
+  for (int k = away.leaveAfter; k >= 0 && problem.ops[k].phase != Phase::Forward; --k)
+    if (const std::vector<int> &writes = problem.ops[k].writes;
+        std::find(writes.begin(), writes.end(), buffer) != writes.end())
+      return true;
+  return false;
+}
+
 bool mayRound(const Problem &problem, const Plan &plan, int buffer, const std::string &codec) {
   const CodecFacts *facts = findCodec(codec);
   for (const Absence &away : plan.decisions[buffer].absences)
-    if (facts && !facts->exact && away.neededBy >= 0 && problem.ops[away.neededBy].phase == Phase::Forward)
+    if (facts && !facts->exact &&
+        ((away.neededBy >= 0 && problem.ops[away.neededBy].phase == Phase::Forward) ||
+         writtenInBackward(problem, buffer, away)))
       return false;
   for (size_t b = 0; b < plan.decisions.size() && facts && !facts->exact; ++b)
     if (plan.decisions[b].action == Action::Invert) {

@@ -13,9 +13,10 @@ namespace sluice::planner {
 /// buffers that are rebuilt from each other, become Keep.
 void placeInversions(const Problem &problem, Plan &plan);
 
-/// Whether the buffer's content may come back from `codec`, where the plan's absences are placed: forward ops read what
-/// they would without a plan, so nothing may have rounded it; an inversion that reads it multiplies zfp's errors, which
-/// are absolute, and those of half precision unless it is made for them.
+/// Whether the buffer's content may come back from `codec`, where the plan's absences are placed. Forward
+/// ops read what they would without a plan, and what backward ops wrote has no bound of its error, so nothing may round
+/// that. An inversion that reads it multiplies zfp's errors, which are absolute, and those of half precision unless it
+/// is made for them.
 bool mayRound(const Problem &problem, const Plan &plan, int buffer, const std::string &codec);
 
 } // namespace sluice::planner

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Buffers that leave more than once: which gaps they have, what is copied, and what the checker refuses.
 #include "passes/planner/Check.h"
+#include "passes/planner/Inversions.h"
 #include "passes/planner/Simulate.h"
 #include "passes/planner/Transfers.h"
 
@@ -139,14 +140,23 @@ TEST(Absences, TheCheckerRefusesWhatDoesNotFitTogether) {
   EXPECT_EQ(error([](Decision &d) { d.absences[1].leaveAfter = 10; }), "") << "a second copy is a waste, not wrong";
 }
 
-TEST(Absences, ForwardOpsReadNoRoundedCopies) {
+TEST(Absences, WhatForwardOpsReadOrBackwardOpsWroteIsNotRounded) {
   Skip net;
   net.problem.codecRates = {{"fp16", 1e6}};
+  Plan gradient = keepPlan(net.problem);
+  gradient.decisions[net.gradient].action = Action::Offload;
+  widenGaps(net.problem, gradient, Gaps::Every);
+  EXPECT_FALSE(mayRound(net.problem, gradient, net.gradient, "fp16"));
+  EXPECT_TRUE(mayRound(net.problem, gradient, net.gradient, "zvc"));
+  gradient.decisions[net.gradient].codec = "fp16";
+  EXPECT_NE(checkPlan(net.problem, gradient, roomy).find("of the backward half writes"), std::string::npos);
   Plan plan = net.offloaded(false);
   widenGaps(net.problem, plan, Gaps::Every);
+  EXPECT_FALSE(mayRound(net.problem, plan, net.skip, "fp16"));
   plan.decisions[net.skip].codec = "fp16";
   EXPECT_NE(checkPlan(net.problem, plan, roomy).find("after it came back from fp16"), std::string::npos);
   plan.decisions[net.skip].absences.erase(plan.decisions[net.skip].absences.begin());
+  EXPECT_TRUE(mayRound(net.problem, plan, net.skip, "fp16"));
   EXPECT_EQ(checkPlan(net.problem, plan, roomy), "");
 }
 
