@@ -50,9 +50,10 @@ void removeStalePartials(const std::string &folder) {
   closedir(entries);
 }
 
-static bool isLinked(int file) {
+bool lockPartial(int descriptor) {
+  (void)flock(descriptor, LOCK_EX | LOCK_NB);
   struct stat status;
-  return fstat(file, &status) == 0 && status.st_nlink > 0;
+  return fstat(descriptor, &status) == 0 && status.st_nlink > 0;
 }
 
 OutputFile::OutputFile(const std::string &path) : name(path) {
@@ -79,9 +80,7 @@ void OutputFile::create(const std::string &folder) {
       continue;
     if (descriptor < 0)
       throw systemError("write", name);
-    // Without locks nobody removes it either. With them another program may have, before it was locked.
-    (void)flock(descriptor, LOCK_EX | LOCK_NB);
-    if (isLinked(descriptor))
+    if (lockPartial(descriptor))
       return;
     close(descriptor);
     descriptor = -1;
@@ -101,9 +100,13 @@ void OutputFile::write(const void *from, size_t bytes) {
 }
 
 void OutputFile::writeAt(uint64_t offset, const void *from, size_t bytes) {
+  writeAll(descriptor, offset, from, bytes, name);
+}
+
+void writeAll(int descriptor, uint64_t offset, const void *from, size_t bytes, const std::string &name) {
   const char *in = static_cast<const char *>(from);
   while (bytes > 0) {
-    ssize_t put = pwrite(descriptor, in, bytes, static_cast<off_t>(offset));
+    const ssize_t put = pwrite(descriptor, in, bytes, static_cast<off_t>(offset));
     if (put < 0 && errno == EINTR)
       continue;
     if (put < 0)

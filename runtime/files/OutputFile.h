@@ -39,6 +39,11 @@ void copyAll(const InputFile &from, OutputFile &to);
 /// What is written aside in `folder`, a file or a folder, is called by its writer and a number. Throws DataError, for
 /// `name`, where there are no more numbers.
 std::string partialName(const std::string &folder, int number, const std::string &name);
+/// Takes the lock of what is written aside. False where another program removed it before it was locked; without locks
+/// nobody removes it.
+bool lockPartial(int descriptor);
+/// All bytes, at a place of a file; errors are about `name`.
+void writeAll(int descriptor, uint64_t offset, const void *from, size_t bytes, const std::string &name);
 /// Removes what writers that were killed left in the folder.
 void removeStalePartials(const std::string &folder);
 /// A new name is durable only when its folder is; some file systems cannot sync folders, which is no failure.

@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <fcntl.h>
 #include <filesystem>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -40,10 +39,7 @@ OutputFolder::OutputFolder(const std::string &path, const FileMark &mark) : name
     holder = open(partial.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     if (holder < 0)
       throw systemError("write", name);
-    // As for files: another program may have removed it before it was locked.
-    (void)flock(holder, LOCK_EX | LOCK_NB);
-    struct stat status;
-    if (fstat(holder, &status) == 0 && status.st_nlink > 0)
+    if (lockPartial(holder))
       return;
     close(holder);
     holder = -1;
@@ -120,18 +116,11 @@ void OutputFolder::write(const std::string &file, const std::string &bytes) {
   const int out = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
   if (out < 0)
     throw systemError("write", shown);
-  const char *from = bytes.data();
-  for (size_t left = bytes.size(); left > 0;) {
-    const ssize_t put = ::write(out, from, left);
-    if (put < 0 && errno == EINTR)
-      continue;
-    if (put <= 0) {
-      const DataError failed = systemError("write", shown);
-      close(out);
-      throw failed;
-    }
-    from += put;
-    left -= static_cast<size_t>(put);
+  try {
+    writeAll(out, 0, bytes.data(), bytes.size(), shown);
+  } catch (...) {
+    close(out);
+    throw;
   }
   if (close(out) != 0)
     throw systemError("write", shown);
