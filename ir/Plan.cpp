@@ -51,9 +51,11 @@ LogicalResult DecisionAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   for (auto [i, a] : llvm::enumerate(absences)) {
     if (failed(verifyAbsence(emitError, storage, action, a)))
       return failure();
-    if (i > 0 && a.getFreeBefore() <= absences[i - 1].getNeededBy())
-      return emitError() << "the plan's absences of " << storage << " overlap: needed by "
-                         << absences[i - 1].getNeededBy() << ", free before " << a.getFreeBefore();
+    const AbsenceAttr before = i > 0 ? absences[i - 1] : AbsenceAttr();
+    if (before && (a.getFreeBefore() <= before.getNeededBy() ||
+                   (a.getLeaveAfter() != before.getLeaveAfter() && a.getLeaveAfter() < before.getNeededBy())))
+      return emitError() << "the plan's absences of " << storage << " overlap: needed by " << before.getNeededBy()
+                         << ", then copied after " << a.getLeaveAfter() << " and free before " << a.getFreeBefore();
   }
   return success();
 }

@@ -117,6 +117,42 @@ func.func @step(%x: tensor<8x8xf32>) -> tensor<8x8xf32> attributes {train.plan =
 
 // -----
 
+// Away again before it is read.
+// expected-error @below {{absences of "fc_y" overlap: needed by 4, then copied after 0 and free before 4}}
+// expected-error @below {{failed to parse Train_PlanAttr parameter 'decisions'}}
+func.func @step(%x: tensor<8x8xf32>) -> tensor<8x8xf32> attributes {train.plan = #train.plan<strategy = "hand" decisions [<storage = "fc_y", action = offload absences [<leave_after = 0, free_before = 1, return_after = 2, needed_by = 4>, <leave_after = 0, free_before = 4, return_after = 5, needed_by = 6>]>]>} {
+  return %x : tensor<8x8xf32>
+}
+
+// -----
+
+// Copied again while it is away.
+// expected-error @below {{absences of "fc_y" overlap: needed by 4, then copied after 3 and free before 5}}
+// expected-error @below {{failed to parse Train_PlanAttr parameter 'decisions'}}
+func.func @step(%x: tensor<8x8xf32>) -> tensor<8x8xf32> attributes {train.plan = #train.plan<strategy = "hand" decisions [<storage = "fc_y", action = offload absences [<leave_after = 0, free_before = 1, return_after = 2, needed_by = 4>, <leave_after = 3, free_before = 5, return_after = 5, needed_by = 6>]>]>} {
+  return %x : tensor<8x8xf32>
+}
+
+// -----
+
+// Packed on the device twice.
+// expected-error @below {{the plan takes "fc_y" away 2 times, to compress}}
+// expected-error @below {{failed to parse Train_PlanAttr parameter 'decisions'}}
+func.func @step(%x: tensor<8x8xf32>) -> tensor<8x8xf32> attributes {train.plan = #train.plan<strategy = "hand" decisions [<storage = "fc_y", action = compress, codec = "fp16" absences [<leave_after = 0, free_before = 1, return_after = 2, needed_by = 4>, <leave_after = 0, free_before = 5, return_after = 5, needed_by = 6>]>]>} {
+  return %x : tensor<8x8xf32>
+}
+
+// -----
+
+// Packs what stays.
+// expected-error @below {{the plan packs "fc_y" with "fp16", to keep}}
+// expected-error @below {{failed to parse Train_PlanAttr parameter 'decisions'}}
+func.func @step(%x: tensor<8x8xf32>) -> tensor<8x8xf32> attributes {train.plan = #train.plan<strategy = "hand" decisions [<storage = "fc_y", action = keep, codec = "fp16">]>} {
+  return %x : tensor<8x8xf32>
+}
+
+// -----
+
 // Re-runs out of order.
 // expected-error @below {{the plan recomputes before op 2 after it did before op 3}}
 func.func @step(%x: tensor<8x8xf32>) -> tensor<8x8xf32> attributes {train.plan = #train.plan<strategy = "hand" recomputes [<before 3 : 0>, <before 2 : 0>]>} {

@@ -88,3 +88,36 @@ func.func @step(%x: tensor<8x8xf32>) -> tensor<8x8xf32> attributes {train.plan =
   %g = train.matmul %f, %a {train.backward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc1/Gemm")
   return %g : tensor<8x8xf32>
 }
+
+// -----
+
+// Away twice: one copy out, and one wait for it, serve two returns. What ran first on the content of the first return runs again on that of the second.
+// CHECK-LABEL: func.func @step
+// CHECK: %[[A:.*]] = train.matmul
+// CHECK-NEXT: %[[H:.*]] = train.offload %[[A]]
+// CHECK-NEXT: %[[B:.*]] = train.matmul %[[A]]
+// CHECK-NEXT: train.await %[[H]]
+// CHECK-NEXT: %[[C:.*]] = train.matmul %[[B]], %[[B]]
+// CHECK-NEXT: %[[A2:.*]] = train.prefetch %[[H]]
+// CHECK-NEXT: %[[D:.*]] = train.matmul %[[C]], %[[A2]]
+// CHECK-NEXT: %[[E:.*]] = train.matmul %[[D]], %[[D]]
+// CHECK-NOT: train.await
+// CHECK-NEXT: %[[F:.*]] = train.matmul %[[E]]
+// CHECK-NEXT: %[[A3:.*]] = train.prefetch %[[H]]
+// CHECK-NEXT: %[[D2:.*]] = train.matmul %[[C]], %[[A3]] {{.*}}train.recompute
+// CHECK-NEXT: %[[G:.*]] = train.matmul %[[F]], %[[D2]]
+// CHECK-NEXT: train.matmul %[[G]], %[[A3]]
+func.func @step(%x: tensor<8x8xf32>) -> tensor<8x8xf32> attributes {train.plan = #train.plan<strategy = "hand" decisions [
+    <storage = "fc1_y", action = offload absences [<leave_after = 0, free_before = 2, return_after = 2, needed_by = 3>, <leave_after = 0, free_before = 4, return_after = 5, needed_by = 6>]>,
+    <storage = "fc4_y", action = recompute>]
+  recomputes [<before 6 : 3>]>} {
+  %a = train.matmul %x, %x {train.forward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc1/Gemm")
+  %b = train.matmul %a, %x {train.forward = 1 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc2/Gemm")
+  %c = train.matmul %b, %b {train.forward = 2 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc3/Gemm")
+  %d = train.matmul %c, %a {train.forward = 3 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc4/Gemm")
+  %e = train.matmul %d, %d {train.forward = 4 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc5/Gemm")
+  %f = train.matmul %e, %x {train.backward = 4 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc5/Gemm")
+  %g = train.matmul %f, %d {train.backward = 3 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc4/Gemm")
+  %h = train.matmul %g, %a {train.backward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc1/Gemm")
+  return %h : tensor<8x8xf32>
+}
