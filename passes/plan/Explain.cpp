@@ -33,7 +33,7 @@ std::string sluice::explain(ModuleOp module) {
   std::string text;
   llvm::raw_string_ostream out(text);
   const char *layout = "{0,-32} {1,-36} {2,12} {3,10}  {4,-14} {5,9}  {6}\n";
-  out << llvm::formatv(layout, "activation", "node", "bytes", "ops", "action", "cost ms", "reason");
+  out << llvm::formatv(layout, "tensor", "node", "bytes", "ops", "action", "cost ms", "reason");
   const train::LossyPlan lossy = train::lossyPlanOf(module);
   int64_t freed = 0, idle = 0;
   for (train::DecisionAttr row : plan.getDecisions()) {
@@ -54,7 +54,7 @@ std::string sluice::explain(ModuleOp module) {
     freed += row.getAction() == train::ActionKind::Keep ? 0 : row.getBytes();
   }
   out << "\nstrategy " << plan.getStrategy().getValue() << ": " << mebibytes(freed)
-      << " of activations leave the device in between\n";
+      << " of tensors leave the device in between\n";
   if (idle)
     out << idle << (idle == 1 ? " action frees" : " actions free") << " nothing that the plan's peak needs\n";
   out << llvm::formatv(

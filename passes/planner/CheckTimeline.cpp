@@ -227,10 +227,8 @@ std::string TimelineCheck::duration(int b, const Span &span, bool leaves) const 
 std::string TimelineCheck::reuse(int b, const Absence &away, Span i) {
   for (const auto &[other, spans] : out) {
     const Decision &d = plan.decisions[other];
-    size_t copies = 0;
     for (size_t k = 0; k < d.absences.size(); ++k) {
-      copies += d.departs(k);
-      const Span span = spans[copies - 1];
+      const Span span = spans[d.copiesBefore(k + 1) - 1];
       if (d.absences[k].freeBefore <= away.returnAfter + 1 && i.start + slack < span.end)
         return "copy in of " + name(b) + " starts at " + text(i.start) + ", bytes of " + name(other) + " leave until " +
                text(span.end);
@@ -256,12 +254,9 @@ std::string TimelineCheck::absence(int b, const Absence &away, Span o, Span i) {
 }
 
 std::string TimelineCheck::transfer(int b, const Decision &d) {
-  size_t copies = 0;
-  for (size_t k = 0; k < d.absences.size(); ++k) {
-    copies += d.departs(k);
-    if (std::string error = absence(b, d.absences[k], out[b][copies - 1], in[b][k]); !error.empty())
+  for (size_t k = 0; k < d.absences.size(); ++k)
+    if (std::string error = absence(b, d.absences[k], out[b][d.copiesBefore(k + 1) - 1], in[b][k]); !error.empty())
       return error;
-  }
   for (bool leaves : {true, false})
     for (Span span : leaves ? out[b] : in[b])
       if (std::string error = duration(b, span, leaves); !error.empty())
@@ -271,9 +266,7 @@ std::string TimelineCheck::transfer(int b, const Decision &d) {
 
 /// As many copies as the plan's absences ask for.
 std::string TimelineCheck::counted(int b, const Decision &d) {
-  size_t departures = 0;
-  for (size_t k = 0; k < d.absences.size(); ++k)
-    departures += d.departs(k);
+  const size_t departures = d.copiesBefore(d.absences.size());
   if (out[b].size() != departures || in[b].size() != d.absences.size())
     return "buffer " + name(b) + " is copied out " + std::to_string(out[b].size()) + " times and back " +
            std::to_string(in[b].size()) + " times, the plan asks for " + std::to_string(departures) + " and " +

@@ -51,6 +51,14 @@ struct Decision {
 
   /// Whether absence `i` begins with a copy out of its own.
   bool departs(size_t i) const { return i == 0 || absences[i].leaveAfter != absences[i - 1].leaveAfter; }
+  /// How many copies out the absences before `end` begin with; absence `i` comes back from copy copiesBefore(i + 1)
+  /// - 1.
+  size_t copiesBefore(size_t end) const {
+    size_t copies = 0;
+    for (size_t i = 0; i < end; ++i)
+      copies += departs(i);
+    return copies;
+  }
 };
 
 /// Forward ops that run again just before op `before`, in this order. An op that writes a buffer without reading it

@@ -220,6 +220,14 @@ std::vector<Bytes> liveBytes(const Problem &problem, const Program &program) {
   return bytes;
 }
 
+std::vector<Bytes> liveByPosition(const Problem &problem, const Program &program) {
+  const std::vector<Bytes> bytes = liveBytes(problem, program);
+  std::vector<Bytes> live(problem.ops.size(), 0);
+  for (size_t s = 0; s < bytes.size(); ++s)
+    live[program.steps[s].position] = std::max(live[program.steps[s].position], bytes[s]);
+  return live;
+}
+
 Bytes peakBytes(const Problem &problem, const Program &program) {
   Bytes peak = problem.base;
   for (Bytes b : liveBytes(problem, program))

@@ -64,6 +64,9 @@ Program expand(const Problem &problem, const Plan &plan);
 /// Live bytes during every step, base and workspace included.
 std::vector<Bytes> liveBytes(const Problem &problem, const Program &program);
 
+/// The largest of liveBytes() among the steps of each position.
+std::vector<Bytes> liveByPosition(const Problem &problem, const Program &program);
+
 /// The largest of liveBytes(); base for a program without steps.
 Bytes peakBytes(const Problem &problem, const Program &program);
 

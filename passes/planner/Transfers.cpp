@@ -5,6 +5,7 @@
 // turn; both are simulated and the faster is taken.
 #include "passes/planner/Transfers.h"
 
+#include "passes/planner/Room.h"
 #include "passes/planner/Simulate.h"
 
 #include <algorithm>
@@ -22,14 +23,11 @@ struct Positions {
   std::vector<Bytes> live;
   std::vector<Seconds> seconds;
 
-  Positions(const Problem &problem, const Plan &plan) : live(problem.ops.size(), 0), seconds(problem.ops.size(), 0) {
+  Positions(const Problem &problem, const Plan &plan) : seconds(problem.ops.size(), 0) {
     const Program program = expand(problem, plan);
-    const std::vector<Bytes> bytes = liveBytes(problem, program);
-    for (size_t s = 0; s < program.steps.size(); ++s) {
-      const Step &step = program.steps[s];
-      live[step.position] = std::max(live[step.position], bytes[s]);
+    live = liveByPosition(problem, program);
+    for (const Step &step : program.steps)
       seconds[step.position] += secondsOf(problem, plan, step);
-    }
   }
 };
 
@@ -115,11 +113,10 @@ private:
   /// Whether the walk's half has a copy for it: on the way out only the first of those that share one.
   bool copies(Trip t) const {
     const std::vector<Absence> &all = plan.decisions[t.buffer].absences;
-    size_t first = t.index;
-    while (!mirrored && first > 0 && all[first - 1].leaveAfter == all[t.index].leaveAfter)
-      --first;
-    return std::all_of(all.begin() + (mirrored ? t.index : first), all.begin() + t.index,
-                       [](const Absence &before) { return before.freeBefore < 0; });
+    for (size_t i = t.index; !mirrored && i > 0 && all[i - 1].leaveAfter == all[t.index].leaveAfter; --i)
+      if (all[i - 1].freeBefore >= 0) // not dropped
+        return false;
+    return true;
   }
 
   void arrive(Trip trip) {
@@ -232,25 +229,20 @@ private:
 
 /// Gives back every absence that memory has room to do without, the shortest first: it saves its copies.
 void giveBackShortest(const Problem &problem, Bytes memory, Plan &plan) {
-  Positions positions(problem, plan);
+  const std::vector<Seconds> seconds = Positions(problem, plan).seconds;
+  Room room(problem, memory, plan);
   std::vector<std::pair<Seconds, Trip>> trips;
   for (int b = 0; b < static_cast<int>(plan.decisions.size()); ++b)
     for (size_t i = 0; plan.decisions[b].action == Action::Offload && i < plan.decisions[b].absences.size(); ++i) {
-      const Absence &absence = plan.decisions[b].absences[i];
-      trips.push_back({std::accumulate(positions.seconds.begin() + absence.freeBefore,
-                                       positions.seconds.begin() + absence.returnAfter + 1, Seconds(0)),
-                       {b, i}});
+      const Absence &away = plan.decisions[b].absences[i];
+      const auto first = seconds.begin() + away.freeBefore, end = seconds.begin() + away.returnAfter + 1;
+      trips.push_back({std::accumulate(first, end, Seconds(0)), {b, i}});
     }
   std::stable_sort(trips.begin(), trips.end(), [](const auto &a, const auto &b) { return a.first < b.first; });
-  for (const auto &[seconds, trip] : trips) {
-    Absence &absence = plan.decisions[trip.buffer].absences[trip.index];
-    const Bytes bytes = aligned(problem, problem.buffers[trip.buffer].bytes);
-    const auto first = positions.live.begin() + absence.freeBefore,
-               end = positions.live.begin() + absence.returnAfter + 1;
-    if (*std::max_element(first, end) + bytes > memory)
-      continue;
-    std::for_each(first, end, [&](Bytes &live) { live += bytes; });
-    absence.freeBefore = -1;
+  for (const auto &[length, trip] : trips) {
+    Absence &away = plan.decisions[trip.buffer].absences[trip.index];
+    if (room.giveBack({{away.freeBefore, away.returnAfter}}, aligned(problem, problem.buffers[trip.buffer].bytes)))
+      away.freeBefore = -1;
   }
   eraseDropped(plan);
 }

@@ -17,68 +17,16 @@
 //
 // Fails below the live bytes that remain when every activation is away between its uses; chooses badly when the
 // last tensor of the prefix is much larger than what was missing (dynprog and mixed repair that).
+#include "passes/planner/Room.h"
 #include "passes/planner/Transfers.h"
 #include "passes/strategies/Strategies.h"
 
 #include <algorithm>
-#include <numeric>
 
 namespace sluice::planner {
 
-namespace {
-
-/// Live bytes by position: those of the plan so far, less what the chosen tensors free while they are away as long as
-/// they can be.
-class Profile {
-public:
-  Profile(const Problem &problem, Bytes memory, const Plan &plan)
-      : memory(memory), base(problem.base), live(problem.ops.size(), 0) {
-    const Program program = expand(problem, plan);
-    const std::vector<Bytes> bytes = liveBytes(problem, program);
-    for (size_t s = 0; s < bytes.size(); ++s)
-      live[program.steps[s].position] = std::max(live[program.steps[s].position], bytes[s]);
-    over = std::count_if(live.begin(), live.end(), [&](Bytes b) { return b > memory; });
-  }
-
-  bool fits() const { return over == 0; }
-  Bytes peak() const { return live.empty() ? base : *std::max_element(live.begin(), live.end()); }
-
-  bool relieves(const std::vector<Gap> &gaps) const {
-    return std::any_of(gaps.begin(), gaps.end(), [&](Gap gap) {
-      return std::any_of(live.begin() + gap.first, live.begin() + gap.last + 1, [&](Bytes b) { return b > memory; });
-    });
-  }
-
-  /// Takes bytes back where they fit all the while; false where they do not.
-  bool giveBack(const std::vector<Gap> &gaps, Bytes bytes) {
-    const bool room = std::all_of(gaps.begin(), gaps.end(), [&](Gap gap) {
-      return std::all_of(live.begin() + gap.first, live.begin() + gap.last + 1,
-                         [&](Bytes b) { return b + bytes <= memory; });
-    });
-    if (room)
-      add(gaps, bytes);
-    return room;
-  }
-
-  void add(const std::vector<Gap> &gaps, Bytes bytes) {
-    for (Gap gap : gaps)
-      for (int k = gap.first; k <= gap.last; ++k) {
-        over -= live[k] > memory;
-        live[k] += bytes;
-        over += live[k] > memory;
-      }
-  }
-
-private:
-  const Bytes memory, base;
-  std::vector<Bytes> live;
-  int over = 0;
-};
-
-} // namespace
-
 Bytes offloadEarliest(const Problem &problem, Bytes memory, Bytes smallest, Plan &plan, Gaps kind) {
-  Profile profile(problem, memory, plan);
+  Room room(problem, memory, plan);
   const std::vector<std::vector<Gap>> gaps = gapsOf(problem, plan, kind);
   const std::vector<Accesses> accesses = accessesOf(problem);
   std::vector<int> candidates;
@@ -91,25 +39,25 @@ Bytes offloadEarliest(const Problem &problem, Bytes memory, Bytes smallest, Plan
 
   std::vector<int> taken;
   for (int b : candidates) {
-    if (profile.fits())
+    if (room.fits())
       break;
-    if (!profile.relieves(gaps[b]))
+    if (!room.relieves(gaps[b]))
       continue;
-    profile.add(gaps[b], -aligned(problem, problem.buffers[b].bytes));
+    room.add(gaps[b], -aligned(problem, problem.buffers[b].bytes));
     taken.push_back(b);
   }
-  const bool fits = profile.fits();
+  const bool fits = room.fits();
   for (auto b = taken.rbegin(); b != taken.rend(); ++b) {
-    if (fits && profile.giveBack(gaps[*b], aligned(problem, problem.buffers[*b].bytes)))
+    if (fits && room.giveBack(gaps[*b], aligned(problem, problem.buffers[*b].bytes)))
       continue;
     plan.decisions[*b].action = Action::Offload;
     plan.decisions[*b].reason = "among the earliest-born that make room";
   }
-  return profile.peak();
+  return room.peak();
 }
 
 bool giveBack(const Problem &problem, Bytes memory, Plan &plan) {
-  Profile profile(problem, memory, plan);
+  Room room(problem, memory, plan);
   const std::vector<Accesses> accesses = accessesOf(problem);
   std::vector<int> away;
   for (int b = 0; b < static_cast<int>(problem.buffers.size()); ++b)
@@ -120,7 +68,7 @@ bool giveBack(const Problem &problem, Bytes memory, Plan &plan) {
   for (int b : away) {
     std::vector<Absence> &absences = plan.decisions[b].absences;
     const auto needless = std::remove_if(absences.begin(), absences.end(), [&](const Absence &absence) {
-      return profile.giveBack({{absence.freeBefore, absence.returnAfter}}, aligned(problem, problem.buffers[b].bytes));
+      return room.giveBack({{absence.freeBefore, absence.returnAfter}}, aligned(problem, problem.buffers[b].bytes));
     });
     any |= needless != absences.end();
     absences.erase(needless, absences.end());

@@ -19,7 +19,6 @@ MixedSearch::MixedSearch(const Problem &problem, Bytes memory, const Options &op
   trials = numberKnob(options, "trials", 0);
   if (trials == 0)
     trials = std::clamp(1.3e6 / ops, 60.0, 3000.0);
-  most = trials;
   mayRecompute = combiner.can("recompute") && numberKnob(options, "recompute", 1) > 0;
   mayOffload = combiner.can("offload") && numberKnob(options, "offload", 1) > 0;
   mayEncode = numberKnob(options, "encode", 1) > 0;
@@ -56,6 +55,7 @@ MixedSearch::Found MixedSearch::found(const std::string &codec) const {
 }
 
 void MixedSearch::search(const std::vector<Found> &others) {
+  const double all = trials;
   best = combiner.attempt({});
   if (best.feasible)
     return;
@@ -79,7 +79,7 @@ void MixedSearch::search(const std::vector<Found> &others) {
     }
   }
   frame = tried.front();
-  sweepEveryGap();
+  sweepEveryGap(all / 10);
   for (const Found &other : others) {
     ranking = &rankings[std::min(other.ranking, rankings.size() - 1)];
     attempt(other.choice, other.dropped);
@@ -215,7 +215,7 @@ void MixedSearch::sweep(double share) {
 
 /// The same with every gap of what is offloaded, near the floor, where nothing fits without or a tenth of the time is
 /// lost. On trials of its own: what the search finds without them it still does.
-void MixedSearch::sweepEveryGap() {
+void MixedSearch::sweepEveryGap(double share) {
   if (best.feasible && best.makespan <= 1.1 * combiner.computeOf(keepPlan(problem)))
     return;
   const Plan keep = keepPlan(problem);
@@ -225,7 +225,7 @@ void MixedSearch::sweepEveryGap() {
     more |= problem.buffers[b].offloadable && every[b].size() > longest[b].size();
   if (!mayOffload || !more)
     return;
-  const double before = std::exchange(trials, most / 10);
+  const double before = std::exchange(trials, share);
   frame.gaps = Gaps::Every;
   for (const Ranking &next : rankings) {
     ranking = &next;
@@ -233,7 +233,7 @@ void MixedSearch::sweepEveryGap() {
     if (mayRecompute || !ranking->byInversion.empty())
       for (double d : {4.0, 1e9}) {
         frame.dearer = d;
-        sweep(most / 20 / static_cast<double>(rankings.size()));
+        sweep(share / 2 / static_cast<double>(rankings.size()));
       }
   }
   trials = before;

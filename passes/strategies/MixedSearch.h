@@ -40,7 +40,7 @@ private:
   bool consider(const std::vector<int> &dropped);
   bool considerNeighbour(const std::vector<int> &changed);
   void sweep(double share);
-  void sweepEveryGap();
+  void sweepEveryGap(double share);
   void prefixes(const std::vector<int> &order);
   bool considerForms(const FormWish &rates);
   void refineForms(double leave);
@@ -53,7 +53,6 @@ private:
   const Bytes memory;
   const Options &options;
   double trials = 0; ///< left; one that is given up early counts a quarter
-  double most = 0;   ///< trials at the start
   bool mayRecompute = false, mayOffload = false, mayEncode = false;
   std::vector<Ranking> rankings;
   const Ranking *ranking = nullptr; ///< of the trials to come

@@ -4,6 +4,7 @@
 #include "passes/planner/Inversions.h"
 #include "passes/planner/Simulate.h"
 #include "passes/planner/Transfers.h"
+#include "test/unit/planner/SmallStep.h"
 
 #include <gtest/gtest.h>
 
@@ -13,18 +14,12 @@ namespace sluice::planner {
 
 namespace {
 
-/// A network with a skip connection, ten ops of one second in the middle of each half. Buffers of 100 bytes: `skip` is
-/// read by the first op after it, by the last of the forward half, and by both of their backward ops; the gradient of
-/// the connection waits in between.
-struct Skip {
-  Problem problem;
-  int skip, gradient;
+/// A network with a skip connection, eight ops in the middle of each half. `skip` is read by the first op after it, by
+/// the last of the forward half, and by both of their backward ops; the gradient of the connection waits in between.
+struct Skip : test::SmallStep {
+  const int skip = buffer(true), gradient = buffer(false);
 
-  Skip() {
-    problem.alignment = 1;
-    problem.link = {1000, 1000, 1000, 0};
-    skip = buffer(true);
-    gradient = buffer(false);
+  Skip() : SmallStep(1000) {
     problem.buffers[gradient].offloadable = true;
     const int inner = buffer(false), outer = buffer(false);
     op(Phase::Forward, {}, {skip});
@@ -36,25 +31,6 @@ struct Skip {
     for (int i = 0; i < 8; ++i)
       op(Phase::Backward, {inner}, {inner});
     op(Phase::Backward, {skip, gradient}, {inner}); // op 20
-  }
-
-  int buffer(bool activation) {
-    Buffer b;
-    b.name = "b" + std::to_string(problem.buffers.size());
-    b.bytes = 100;
-    b.activation = b.offloadable = activation;
-    problem.buffers.push_back(b);
-    return static_cast<int>(problem.buffers.size()) - 1;
-  }
-
-  void op(Phase phase, std::vector<int> reads, std::vector<int> writes) {
-    Op o;
-    o.name = "op" + std::to_string(problem.ops.size());
-    o.phase = phase;
-    o.seconds = 1;
-    o.reads = std::move(reads);
-    o.writes = std::move(writes);
-    problem.ops.push_back(o);
   }
 
   /// `skip` is offloaded, and the gradient if asked for.

@@ -3,6 +3,7 @@
 #include "passes/planner/Transfers.h"
 #include "passes/planner/Check.h"
 #include "passes/planner/Simulate.h"
+#include "test/unit/planner/SmallStep.h"
 
 #include <gtest/gtest.h>
 
@@ -10,35 +11,17 @@ namespace sluice::planner {
 
 namespace {
 
-/// Ops of one second each on buffers of 100 bytes; the backward half reads the offloaded ones, last-born first.
-struct Row {
-  Problem problem;
+/// The backward half reads the offloaded buffers, last-born first.
+struct Row : test::SmallStep {
   std::vector<int> offloaded;
 
-  explicit Row(double bytesPerSecond) {
-    problem.alignment = 1;
-    problem.link = {bytesPerSecond, bytesPerSecond, bytesPerSecond, 0};
-  }
+  using SmallStep::SmallStep;
 
   int buffer(bool leaves) {
-    Buffer b;
-    b.name = "b" + std::to_string(problem.buffers.size());
-    b.bytes = 100;
-    b.activation = b.offloadable = leaves;
-    problem.buffers.push_back(b);
+    const int b = SmallStep::buffer(leaves);
     if (leaves)
-      offloaded.push_back(static_cast<int>(problem.buffers.size()) - 1);
-    return static_cast<int>(problem.buffers.size()) - 1;
-  }
-
-  void op(Phase phase, std::vector<int> reads, std::vector<int> writes) {
-    Op o;
-    o.name = "op" + std::to_string(problem.ops.size());
-    o.phase = phase;
-    o.seconds = 1;
-    o.reads = std::move(reads);
-    o.writes = std::move(writes);
-    problem.ops.push_back(o);
+      offloaded.push_back(b);
+    return b;
   }
 
   /// Copies are placed in so much memory that nothing waits for any.
