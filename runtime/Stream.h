@@ -207,12 +207,13 @@ public:
     return found == groups.end() ? ParameterGroup() : found->second;
   }
 
-  /// Shows a gradient to `onGradient`, right after it was computed and before its update, in the last batch of a step;
-  /// does nothing while that is empty. The hook runs in the order of the compute stream; `data` is readable by the CPU,
-  /// in the tensor's layout, until it returns.
   /// After synchronize() threw what a kernel found in its data, such as ValueNotStorable: the next step may run. What
   /// the one that ended so has written is undefined, but for parameters and states.
   void forgetFailure();
+
+  /// Shows a gradient to `onGradient`, right after it was computed and before its update, in the last batch of a step;
+  /// does nothing while that is empty. The hook runs in the order of the compute stream; `data` is readable by the CPU,
+  /// in the tensor's layout, until it returns.
   void captureGradient(const char *parameter, const Tensor &gradient);
   std::function<void(const char *parameter, const Tensor &gradient, const void *data)> onGradient;
 

@@ -79,6 +79,7 @@ constexpr PackingNames encodeNames = SLUICE_PACKING_NAMES("encode"), decodeNames
                        copyOutNames = SLUICE_PACKING_NAMES("copy to host"),
                        copyBackNames = SLUICE_PACKING_NAMES("copy to device");
 #undef SLUICE_PACKING_NAMES
+static_assert(Codec::Fp16 == 1 && Codec::Zvc == 2 && Codec::Zfp == 3 && Codec::Int8 == 4, "the names follow the kinds");
 inline const char *encodeName(Codec codec) { return encodeNames[codec.mask][codec.kind]; }
 inline const char *decodeName(Codec codec) { return decodeNames[codec.mask][codec.kind]; }
 inline const char *copyOutName(Codec codec) { return copyOutNames[codec.mask][codec.kind]; }
