@@ -114,7 +114,8 @@ static Answer planCapuchin(const Problem &problem, Bytes memory, const Options &
   for (size_t i = 0; i < rest.size(); ++i) {
     const Tensor &t = rest[i];
     const bool reruns = t.rerun <= exposed(t) && std::isfinite(t.rerun);
-    (reruns ? choice.recomputed : choice.offloaded).push_back(t.buffer);
+    if (reruns || t.swap < neverMoves)
+      (reruns ? choice.recomputed : choice.offloaded).push_back(t.buffer);
     if (reruns && t.swap < neverMoves)
       again.push_back(t);
     if (isEnough(i, rest))

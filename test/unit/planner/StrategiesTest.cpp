@@ -56,6 +56,31 @@ TEST(Strategies, PlansWithoutABudgetArePackedTightly) {
   EXPECT_TRUE(looser);
 }
 
+TEST(Strategies, UseOnlyWhatTheTargetExecutes) {
+  int plans = 0;
+  for (unsigned seed = 0; seed < test::instances(8); ++seed)
+    for (auto [name, missing] : {std::pair("offload", Action::Offload), {"recompute", Action::Recompute}}) {
+      SCOPED_TRACE(std::to_string(seed) + " without " + name);
+      Problem p = randomProblem(seed);
+      for (size_t op = seed % 3; op < p.ops.size(); op += 3)
+        p.ops[op].recomputable = false; // of what can neither move nor run again
+      Options options;
+      options.executable.erase(name);
+      for (const Strategy &strategy : strategies())
+        for (double share : {0.8, 0.4}) {
+          const Bytes budget = p.base + static_cast<Bytes>(share * static_cast<double>(keepPeak(p) - p.base));
+          Answer answer = runStrategy(p, budget, strategy.name, options);
+          if (auto *none = std::get_if<Infeasible>(&answer))
+            answer = runStrategy(p, none->smallestMemory, strategy.name, options);
+          const Plan *plan = std::get_if<Plan>(&answer);
+          for (const Decision &d : plan ? plan->decisions : std::vector<Decision>())
+            ASSERT_NE(d.action, missing) << strategy.name;
+          plans += plan != nullptr;
+        }
+    }
+  EXPECT_GT(plans, 300);
+}
+
 TEST(Strategies, RandomBranchingProblemsAreSound) {
   for (unsigned seed = 0; seed < test::instances(80); ++seed) {
     test::RandomShape shape;
