@@ -24,6 +24,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 namespace sluice::planner {
 
@@ -80,9 +81,8 @@ static Answer planCapuchin(const Problem &problem, Bytes memory, const Options &
   std::vector<Tensor> tensors = tensorsOf(combiner);
   std::stable_sort(tensors.begin(), tensors.end(),
                    [](const Tensor &a, const Tensor &b) { return a.freeTime > b.freeTime; });
-  Seconds room = 0; // of the link, both ways
-  for (const Op &op : problem.ops)
-    room += op.seconds;
+  Seconds room = std::accumulate(problem.ops.begin(), problem.ops.end(), Seconds{0}, // of the link, both ways
+                                 [](Seconds sum, const Op &op) { return sum + op.seconds; });
   Choice choice;
   std::vector<Tensor> rest;
   const size_t stride = std::max<size_t>(1, tensors.size() / 100); // attempts, not tensors, cost time
@@ -113,10 +113,10 @@ static Answer planCapuchin(const Problem &problem, Bytes memory, const Options &
   std::vector<Tensor> again;
   for (size_t i = 0; i < rest.size(); ++i) {
     const Tensor &t = rest[i];
-    const bool reruns = t.rerun <= exposed(t) && std::isfinite(t.rerun);
-    if (reruns || t.swap < neverMoves)
+    const bool reruns = t.rerun <= exposed(t) && std::isfinite(t.rerun), moves = t.swap < neverMoves;
+    if (reruns || moves)
       (reruns ? choice.recomputed : choice.offloaded).push_back(t.buffer);
-    if (reruns && t.swap < neverMoves)
+    if (reruns && moves)
       again.push_back(t);
     if (isEnough(i, rest))
       return answerOf(std::move(best), "capuchin", memory);
