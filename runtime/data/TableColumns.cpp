@@ -319,9 +319,10 @@ std::string TableColumns::known() const {
 }
 
 std::vector<std::string> TableColumns::classNames(const Program &program) const {
-  const int last = program.inputCount - 1;
-  const bool isClass = isTarget(program, last) && !isFloat(program, last) && of(last).size() == 1;
-  return isClass ? of(last)[0].categories : std::vector<std::string>();
+  for (int i = 0; i < program.inputCount; ++i)
+    if (isTarget(program, i) && !isFloat(program, i) && of(i).size() == 1)
+      return of(i)[0].categories;
+  return {};
 }
 
 } // namespace sluice

@@ -45,7 +45,7 @@ public:
   /// As JSON: the words, which columns are whose in which order, each one's mean and deviation, and categories. Empty
   /// where nothing was said of columns.
   std::string known() const;
-  /// The categories of a target that is one class; empty for others.
+  /// The categories of the first target that is one class; empty where none is.
   std::vector<std::string> classNames(const Program &program) const;
 
 private:

@@ -28,6 +28,8 @@ Evaluations::Evaluations(Session &session, const Program &program, const Entry &
       checkpoints(checkpoints) {
   if (const Schedule rates(arguments); rates.plateau() && files.metrics)
     plateau = *rates.plateau();
+  if (arguments.resume)
+    countedStep = from.step;
   if (!arguments.best && !arguments.patience)
     return;
   selection.emplace(files.metrics->find("--best", arguments.best.value_or("loss")), arguments.patience);
@@ -37,6 +39,8 @@ Evaluations::Evaluations(Session &session, const Program &program, const Entry &
                           isRegularFile(bestPath(*arguments.checkpoint)));
   if (arguments.resume && goesOn && from.metric == selection->measure.name())
     selection->standing = from.standing;
+  else
+    countedStep = -1;
 }
 
 bool Evaluations::isDue(int64_t step, bool epochEnds) const {
@@ -50,8 +54,12 @@ void Evaluations::run(RunState &state) {
   if (!result)
     return;
   evaluatedStep = state.step;
+  // A run that goes on where it was measured already is told again, and counted once.
+  const bool counts = state.step != countedStep || state.evaluationDue;
   state.evaluationDue = false;
   tell(state, *result);
+  if (!counts)
+    return;
   schedule(state, *result);
   select(state, *result);
 }
@@ -80,7 +88,8 @@ void Evaluations::tell(const RunState &state, const Evaluation &result) {
   for (const auto &[label, confusion] : result.confusions)
     if (files.events.isOpen())
       files.events.writeImage(state.step, text("evaluation/", label, label.empty() ? "" : ".", "confusion"),
-                              confusionImage(confusion), confusionCaption(confusion, files.classes));
+                              confusionImage(confusion),
+                              confusionCaption(confusion, namesFor(program, label, files.classes)));
   if (report)
     report->addEvaluation(state.step, result);
 }
@@ -105,7 +114,7 @@ void Evaluations::tellClasses(const Evaluation &result, LogFields &fields) const
       std::printf("%s%s", label.empty() ? "" : text("  ", printable(label), ":\n").c_str(), table.c_str());
   };
   for (const auto &[label, classes] : result.hits) {
-    show(label, hitsText(classes, files.classes));
+    show(label, hitsText(classes, namesFor(program, label, files.classes)));
     for (const auto &[key, value] : {std::pair{"precision_by_class", &Hits::precision},
                                      {"recall_by_class", &Hits::recall},
                                      {"f1_by_class", &Hits::f1},
@@ -117,7 +126,7 @@ void Evaluations::tellClasses(const Evaluation &result, LogFields &fields) const
     }
   }
   for (const auto &[label, confusion] : result.confusions) {
-    show(label, confusionText(confusion, files.classes));
+    show(label, confusionText(confusion, namesFor(program, label, files.classes)));
     fields.push_back({prefixOf(label) + "confusion", confusion});
   }
 }

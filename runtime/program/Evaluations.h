@@ -49,6 +49,7 @@ private:
   std::optional<Selection> selection;
   std::optional<PlateauRule> plateau; ///< of --schedule
   int64_t evaluatedStep = -1;
+  int64_t countedStep = -1;          ///< whose evaluation counted before the run went on from there
   std::set<std::string> toldMissing; ///< metrics that could not be computed
 };
 

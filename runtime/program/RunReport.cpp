@@ -85,7 +85,7 @@ static std::string titled(const char *title, const std::string &output) {
 }
 
 /// Where the run stands, and where it was best.
-void RunReport::addEvaluations(Report &report, const std::vector<std::string> &classes) const {
+void RunReport::addEvaluations(Report &report, const Program &program, const std::vector<std::string> &all) const {
   if (evaluated.empty())
     return;
   ReportTable table(text("Evaluation on ", evaluatedSamples, " samples"),
@@ -102,6 +102,7 @@ void RunReport::addEvaluations(Report &report, const std::vector<std::string> &c
   for (const auto &[label, ofClasses] : hits) {
     ReportTable each(titled("Classes in the last evaluation", label),
                      {"class", "there", "answered", "precision", "recall", "F1", "IoU"});
+    const std::vector<std::string> classes = namesFor(program, label, all);
     for (size_t k = 0; k < ofClasses.size(); ++k) {
       const Hits &own = ofClasses[k];
       each.add({className(classes, k), own.there, own.answered, own.precision(), own.recall(), own.f1(), own.iou()});
@@ -110,8 +111,9 @@ void RunReport::addEvaluations(Report &report, const std::vector<std::string> &c
   }
 }
 
-void RunReport::addConfusions(Report &report, const std::vector<std::string> &classes) const {
+void RunReport::addConfusions(Report &report, const Program &program, const std::vector<std::string> &all) const {
   for (const auto &[label, confusion] : confusions) {
+    const std::vector<std::string> classes = namesFor(program, label, all);
     std::vector<std::string> columns = {"right \\ answered"};
     for (size_t k = 0; k < confusion.size(); ++k)
       columns.push_back(className(classes, k));
@@ -269,9 +271,9 @@ void RunReport::write(const std::string &path, const Program &program, const Ses
                       const std::vector<double> &stepSeconds, const std::vector<MeasuredAction> &actions) const {
   Report report(text("Training of ", program.model));
   addFacts(report, program, session, command, classes, stepSeconds);
-  addEvaluations(report, classes);
+  addEvaluations(report, program, classes);
   addCurves(report, program);
-  addConfusions(report, classes);
+  addConfusions(report, program, classes);
   addMemory(report, program, session);
   addTimeline(report);
   addPlan(report, program, actions);

@@ -49,8 +49,8 @@ public:
 private:
   void addFacts(Report &report, const Program &program, const Session &session, const std::string &command,
                 const std::vector<std::string> &classes, const std::vector<double> &stepSeconds) const;
-  void addEvaluations(Report &report, const std::vector<std::string> &classes) const;
-  void addConfusions(Report &report, const std::vector<std::string> &classes) const;
+  void addEvaluations(Report &report, const Program &program, const std::vector<std::string> &all) const;
+  void addConfusions(Report &report, const Program &program, const std::vector<std::string> &all) const;
   void addCurves(Report &report, const Program &program) const;
   void addMemory(Report &report, const Program &program, const Session &session) const;
   void addTimeline(Report &report) const;

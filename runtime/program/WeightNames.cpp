@@ -122,20 +122,32 @@ private:
     std::vector<std::pair<const Variable *, WeightName>> found;
     for (int i = 0; i < program.variableCount; ++i) {
       const Variable &variable = program.variables[i];
-      std::cmatch groups;
-      if (!isModelTensor(variable) || !std::regex_match(variable.name, groups, pattern))
+      WeightName name{{}, entry.to.transpose};
+      for (const char *own : ownNames(variable)) {
+        std::cmatch groups;
+        if (isModelTensor(variable) && std::regex_match(own, groups, pattern))
+          for (const std::string &form : entry.to.names)
+            name.names.push_back(groups.format(form));
+      }
+      if (name.names.empty())
         continue;
       const auto [before, isFirst] = matched.emplace(variable.name, key);
       if (!isFirst)
         throw fail(text("'", variable.name, "' matches '", before->second, "' and '", key, "'"));
-      WeightName name{{}, entry.to.transpose};
-      for (const std::string &form : entry.to.names)
-        name.names.push_back(groups.format(form));
       found.emplace_back(&variable, name);
     }
     if (found.empty())
       throw fail(text("'", key, "' matches no tensor of the model; sluicec --list-parameters lists them"));
     return found;
+  }
+
+  /// Its name, and those that modules share it by.
+  std::vector<const char *> ownNames(const Variable &variable) const {
+    std::vector<const char *> names = {variable.name};
+    for (int i = 0; i < program.tiedCount; ++i)
+      if (!std::strcmp(program.tied[i].variable, variable.name))
+        names.push_back(program.tied[i].name);
+    return names;
   }
 
   const Program &program;

@@ -213,6 +213,11 @@ TEST_F(Checkpoints, KnowWhereEarlyStoppingStands) {
     ASSERT_EQ(run(flags + "--checkpoint c --force --resume " + from), 0) << err;
     EXPECT_EQ(folder.read("c/checkpoint.safetensors"), folder.read("whole/checkpoint.safetensors")) << cut;
   }
+  // What has ended ends again, however often it is taken up, and its last evaluation counts once.
+  const std::string ended = folder.read("whole/checkpoint.safetensors");
+  for (int again = 0; again < 2; ++again)
+    ASSERT_EQ(run(flags + "--checkpoint whole --resume whole"), 0) << err;
+  EXPECT_EQ(folder.read("whole/checkpoint.safetensors"), ended);
   ASSERT_EQ(run(flags + "--best loss --checkpoint best"), 0) << err;
   const std::string best = "--best loss --checkpoint parts ";
   const std::string some = flags.substr(0, flags.find("--steps 40")) + best;

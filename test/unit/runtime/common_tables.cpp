@@ -104,6 +104,19 @@ TEST(Table, HasColumnsByTheirNames) {
   expectError<UsageError>([&] { Dataset(options, program); }, "are of csv:FILE");
 }
 
+/// Wherever it stands among the targets.
+TEST(Table, ATargetOfClassesGivesTheirNames) {
+  const Input list[] = {{"x", {}, host(0, {2, 2}), 0},
+                        {"kind", {}, host(64, {2}, Layout::RowMajor, DataType::I64), 3, Loss::none, false, true},
+                        {"price", {}, host(128, {2, 1}), 0, Loss::none, false, true}};
+  const Program program = programWith(list);
+  Folder folder;
+  folder.write("t.csv", "f1,f2,kind,price\n1,2,old,3\n2,3,new,4\n");
+  DataOptions options = from("csv:" + folder / "t.csv");
+  options.columns = {{"x=f.", "kind=kind", "price=price"}, {"kind"}, false, "", true};
+  EXPECT_EQ(Dataset(options, program).classNames(), (std::vector<std::string>{"new", "old"}));
+}
+
 /// Names that are misspelt, and categories that the model has no room for.
 TEST(Table, NamesColumnsThatDoNotFit) {
   const Program program = programWith(townInputs);

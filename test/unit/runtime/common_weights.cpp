@@ -115,6 +115,16 @@ TEST_F(Weights, TiedTensorsHaveAllOfTheirNames) {
   EXPECT_EQ(tensor("out.safetensors", "fc.weight", {3, 8}), w);
 }
 
+/// Expressions are for all names of a tensor, as without a map.
+TEST_F(Weights, AnExpressionMeansTheOtherNamesOfTiedTensorsToo) {
+  write("torch.safetensors", "m.head.weight", w, {3, 8}, "m.fc.bias");
+  folder.write("map.toml", "'(.*)' = { name = 'm.$1', regex = true }\n");
+  ASSERT_EQ(run("--data data --steps 0 --init torch.safetensors,map=map.toml --export out.safetensors", "tied"), 0)
+      << err;
+  EXPECT_THAT(out, testing::HasSubstr("initial values: 2 tensors"));
+  EXPECT_EQ(tensor("out.safetensors", "fc.weight", {3, 8}), w);
+}
+
 TEST_F(Weights, WhatIsTrainedMayStandAlone) {
   write("torch.safetensors", "fc.weight", w, {3, 8});
   ASSERT_EQ(run("--data data --steps 2 --init torch.safetensors --export a.safetensors,trained-only --checkpoint c "
