@@ -3,6 +3,7 @@
 #include "codegen/BuildExecutable.h"
 
 #include "codegen/Home.h"
+#include "codegen/HostToolchain.h"
 #include "codegen/RunCompiler.h"
 
 #include "llvm/Support/MemoryBuffer.h"
@@ -12,6 +13,7 @@
 #include <filesystem>
 
 namespace fs = std::filesystem;
+using namespace sluice;
 using namespace sluice::codegen;
 
 /// Beside the executable, in a folder of the caller's that goes with its temporary files.
@@ -24,58 +26,14 @@ static std::string compileTo(const std::string &executable, const std::string &c
 }
 
 static std::string buildHost(const std::string &source, const std::string &executable, const std::string &cpu) {
-  const std::string level = cpu == "native" ? SLUICE_HOST_LEVEL : cpu;
-  // That of the level that this compiler was built for has the plain name.
-  const std::string runtime = std::string("sluice_host") + (level == SLUICE_HOST_LEVEL ? "" : "-" + level);
-  const Home home = findHome();
-  const fs::path library = home.libraries / ("lib" + runtime + ".a");
-  if (!fs::exists(home.headers / "runtime"))
-    return "the runtime's headers are missing: looked in " + home.headers.string();
-  if (!fs::exists(library))
-    return "the runtime for --cpu=" + cpu + " is not " + (home.installed ? "installed" : "built") + ": looked for " +
-           library.string() +
-           (home.installed ? "" : "; build it with cmake --build " SLUICE_BUILD_DIR " --target " + runtime);
-  if (const fs::path vendor = SLUICE_DNNL_LIBRARY; vendor.is_absolute() && !fs::exists(vendor))
-    return "oneDNN, which programs for this target link, is missing: looked for " + vendor.string() +
-           "; install it (Debian: libdnnl-dev), or write the program with --emit=project and build it where oneDNN is";
-  const char *chosen = std::getenv("CXX");
-  auto compiler = llvm::sys::findProgramByName(chosen && *chosen ? chosen : "c++");
-  if (!compiler)
-    return std::string("there is no C++ compiler '") + (chosen && *chosen ? chosen : "c++") +
-           "' to build the program with; set CXX";
-  std::string include = "-I" + home.headers.string(), archive = library.string();
-  // Hardened as the program of a project is, see runtime/Standalone.cmake.
-  llvm::SmallVector<llvm::StringRef> arguments = {*compiler,
-                                                  "-fstack-protector-strong",
-                                                  "-D_GLIBCXX_ASSERTIONS",
-                                                  "-fPIE",
-                                                  "-pie",
-                                                  "-Wl,-z,relro,-z,now",
-                                                  "-std=c++17",
-                                                  "-O3",
-                                                  "-ffp-contract=off",
-                                                  "-fno-math-errno",
-                                                  "-fno-trapping-math",
-                                                  include,
-                                                  source,
-                                                  "-o",
-                                                  executable,
-                                                  archive,
-                                                  SLUICE_DNNL_LIBRARY,
-                                                  "-lgomp",
-                                                  "-lpthread"};
-  // As runtime/Levels.cmake says, and why.
-  const std::string march = "-march=" + (level.empty() ? "native" : level);
-  arguments.push_back(march);
-#if defined(__x86_64__)
-  arguments.push_back("-mprefer-vector-width=256");
-#endif
-  llvm::StringRef(SLUICE_DATA_LIBRARIES).split(arguments, ' ', -1, /*KeepEmpty=*/false);
-  if (llvm::StringRef(SLUICE_ZFP_LIBRARY).size())
-    arguments.push_back(SLUICE_ZFP_LIBRARY);
-  if (llvm::StringRef(SLUICE_SANITIZE_FLAG).size())
-    arguments.push_back(SLUICE_SANITIZE_FLAG);
-  return compileTo(executable, *compiler, arguments);
+  Result<HostToolchain> with = findHostToolchain(cpu);
+  if (!with)
+    return with.error();
+  std::vector<std::string> arguments = {with->compiler, "-fPIE", "-pie", "-Wl,-z,relro,-z,now"};
+  llvm::append_range(arguments, with->compile);
+  llvm::append_range(arguments, std::vector<std::string>{source, "-o", executable, with->runtime});
+  llvm::append_range(arguments, with->link);
+  return runCompiler(with->compiler, arguments, fs::path(executable).parent_path().string());
 }
 
 /// With the nvcc, the libraries and the architectures that this compiler's own cuda runtime was built with.

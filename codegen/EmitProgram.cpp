@@ -33,10 +33,13 @@ std::string codegen::emitPreface(const Document &d) {
   if (d.step.getPool())
     out << ", of them " << *d.step.getPool() << " for packed tensors";
   out << ".\n" << prediction(d.plan);
-  out << "// Build it with the project's CMakeLists.txt, or compile it and link the runtime library; see --help of the "
-         "program for its flags.\n";
-  out << "#include \"runtime/Runtime.h\"\n\n#include <cmath>\n#include <memory>\n\nusing namespace "
-         "sluice;\n\nnamespace {\n";
+  if (d.options.library.empty())
+    out << "// Build it with the project's CMakeLists.txt, or compile it and link the runtime library; see --help of "
+           "the "
+           "program for its flags.\n";
+  out << "#include \"runtime/Runtime.h\"\n"
+      << (d.options.library.empty() ? "" : "#include \"runtime/library/Library.h\"\n")
+      << "\n#include <cmath>\n#include <memory>\n\nusing namespace sluice;\n\nnamespace {\n";
   return text;
 }
 

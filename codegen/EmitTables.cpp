@@ -244,6 +244,18 @@ void printResults(const Document &d, int outputs, llvm::function_ref<void(const 
     line("otherMean", "true");
 }
 
+/// What runs the program, or what a library knows it by.
+void printEntry(const Document &d, llvm::raw_ostream &out) {
+  const std::string entry = std::string("{makeKernels, step, ") + (d.evaluate ? "evaluate" : "nullptr") + "}";
+  if (d.options.library.empty())
+    out << "int main(int argc, char **argv) {\n  return run(argc, argv, program, " << entry << ");\n}\n";
+  else
+    out << "static const sluice_program library(program, " << entry
+        << ");\nconst sluice_program *sluice::libraryProgram() { return &library; }\n"
+        << "extern \"C\" __attribute__((visibility(\"default\"))) const sluice_program *sluice_program_"
+        << d.options.library << "(void) {\n  return &library;\n}\n";
+}
+
 void printProgram(const Document &d, llvm::raw_ostream &out, int inputs, int rows, int actions) {
   const int kept = printKept(d, out), tied = printTiedNames(d, out), adapters = printAdapters(d, out);
   const size_t engines = printEngines(d, out);
@@ -297,9 +309,8 @@ void printProgram(const Document &d, llvm::raw_ostream &out, int inputs, int row
   if (!d.options.exportTemplate.empty())
     line("exportTemplate", stringLiteral(d.options.exportTemplate));
   line("optimizer", Twine("Program::Optimizer::") + rules[static_cast<size_t>(rule.value_or(train::UpdateRule::Sgd))]);
-  out << "};\n\n} // namespace\n\nint main(int argc, char **argv) {\n  return run(argc, argv, program, {makeKernels, "
-         "step, "
-      << (d.evaluate ? "evaluate" : "nullptr") << "});\n}\n";
+  out << "};\n\n} // namespace\n\n";
+  printEntry(d, out);
 }
 
 } // namespace

@@ -161,10 +161,12 @@ void declareOutput(CLI::App &app, DriverOptions &o, Words &w) {
   beginGroup(app, "Output");
   app.add_option("--emit", w.emit,
                  "forward, training, linearized, planned, scheduled or placed: the IR at that point; source; project: "
-                 "a folder that builds without Sluice; binary; report: time over memory as HTML or CSV (default "
-                 "binary)")
+                 "a folder that builds without Sluice; binary; library: libNAME.so, libNAME.a and a header, for other "
+                 "programs; "
+                 "report: time over memory as HTML or CSV (default binary)")
       ->option_text("WHAT");
-  app.add_option("-o", o.output, "file, or folder of a project (default: by the model's name; IR is printed)")
+  app.add_option("-o", o.output,
+                 "file, folder of a project, or NAME of a library (default: by the model's name; IR is printed)")
       ->option_text("PATH");
   app.add_flag("--force", o.force, "write over files that sluicec did not write");
   app.set_help_flag("--help,-h", "print this text and exit")->group("Output");
@@ -204,15 +206,13 @@ template <typename T> std::string take(Result<T> result, T &into) {
 }
 
 std::string takeEmit(const std::string &word, Emit &emit) {
-  static const char *const names[] = {"forward", "training", "linearized", "planned", "scheduled",
-                                      "placed",  "source",   "project",    "binary",  "report"};
-  for (int i = 0; i < 10; ++i)
-    if (word == names[i]) {
-      emit = static_cast<Emit>(i);
-      return "";
-    }
-  return "--emit knows no '" + word +
-         "'; there are forward, training, linearized, planned, scheduled, placed, source, project, binary, report";
+  static const std::vector<std::string> names = {"forward", "training", "linearized", "planned", "scheduled", "placed",
+                                                 "source",  "project",  "binary",     "library", "report"};
+  const auto found = llvm::find(names, word);
+  if (found == names.end())
+    return "--emit knows no '" + word + "'; there are " + listed(names);
+  emit = static_cast<Emit>(found - names.begin());
+  return "";
 }
 
 std::string takeTarget(const std::string &word, Target &target) {

@@ -8,6 +8,7 @@
 #include "runtime/program/Export.h"
 
 #include "llvm/Object/ObjectFile.h"
+#include "llvm/Support/MemoryBuffer.h"
 
 using namespace sluice;
 namespace fs = std::filesystem;
@@ -49,6 +50,12 @@ std::string beginOf(const std::string &path) {
   return begin;
 }
 
+/// Whether the words stand anywhere in a file.
+bool holds(const std::string &path, std::string_view words) {
+  auto text = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  return text && (*text)->getBuffer().contains(words);
+}
+
 bool isMade(const std::string &path, Made made) {
   auto begins = [&](std::string_view with) { return beginOf(path).compare(0, with.size(), with) == 0; };
   switch (made) {
@@ -67,6 +74,12 @@ bool isMade(const std::string &path, Made made) {
   case Made::Report:
     return begins("<!doctype html>\n<html lang=en><head><meta charset=utf-8><meta name=generator content=sluice>") ||
            begins("strategy,budget_bytes,share_of_activations,");
+  case Made::Library:
+    return isProgram(path);
+  case Made::Archive:
+    return begins("!<arch>\n") && holds(path, "sluice-library-1");
+  case Made::Header:
+    return begins("/* A model that trains, as a library: written by sluicec. */");
   }
   return false;
 }
@@ -115,7 +128,8 @@ Status Destinations::check(const fs::path &path, Made made) const {
     why = std::string(" (") + error.what() + ")";
   }
   static const char *const names[] = {"a program",          "a program's weights", "a program's export template",
-                                      "a program's source", "text of a level",     "a report"};
+                                      "a program's source", "text of a level",     "a report",
+                                      "a library",          "a library's archive", "a library's header"};
   return fileError(path, std::string("exists and is not ") + names[static_cast<int>(made)] +
                              " that was written by Sluice" + why +
                              "; choose another name with -o, move it away or add --force");
@@ -147,6 +161,12 @@ fs::path sluice::outputPath(const DriverOptions &options) {
                                                         : options.emit == Emit::Project ? "-project"
                                                         : options.emit == Emit::Report  ? "-report.html"
                                                                                         : "");
+  }
+  if (options.emit == Emit::Library) {
+    const std::string file = output.stem().string(), ending = output.extension().string();
+    if (ending == ".so" || ending == ".a" || ending == ".h")
+      output.replace_filename(ending != ".h" && file.rfind("lib", 0) == 0 ? file.substr(3) : file);
+    return output;
   }
   // What a link names is replaced, not the link; the number ends circles.
   std::error_code ignored;

@@ -13,7 +13,7 @@ namespace sluice {
 
 /// What an output is, by which a former one is known: programs by a section, weights by their metadata, the others by
 /// how they begin.
-enum class Made { Program, Weights, Template, Source, Level, Report };
+enum class Made { Program, Weights, Template, Source, Level, Report, Library, Archive, Header };
 
 class Destinations {
 public:
@@ -33,7 +33,7 @@ private:
 /// All files that a compilation reads; `modelFiles` are the model and its external data.
 std::vector<std::string> inputsOf(const DriverOptions &options, std::vector<std::string> modelFiles);
 
-/// What -o names, or the model's own name; links followed.
+/// What -o names, or the model's own name; links followed. Of a library NAME, whatever of it was named.
 std::filesystem::path outputPath(const DriverOptions &options);
 
 } // namespace sluice

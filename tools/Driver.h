@@ -10,7 +10,7 @@
 
 namespace sluice {
 
-enum class Emit { Forward, Training, Linearized, Planned, Scheduled, Placed, Source, Project, Binary, Report };
+enum class Emit { Forward, Training, Linearized, Planned, Scheduled, Placed, Source, Project, Binary, Library, Report };
 
 struct DriverOptions {
   std::string model, output;

@@ -4,6 +4,7 @@
 #include "tools/Emit.h"
 
 #include "codegen/BuildExecutable.h"
+#include "codegen/BuildLibrary.h"
 #include "codegen/EmitProgram.h"
 #include "codegen/RunCompiler.h"
 #include "codegen/Text.h"
@@ -143,7 +144,10 @@ public:
     }
     ExportTemplate exported;
     // A project whose weights are drawn stays small: it carries no template either.
-    if (options.emit == Emit::Binary || (options.emit == Emit::Project && emit.weightsFile)) {
+    if (options.emit == Emit::Library)
+      emit.library = codegen::libraryIdentifier(name);
+    if (options.emit == Emit::Binary || options.emit == Emit::Library ||
+        (options.emit == Emit::Project && emit.weightsFile)) {
       auto built = exportTemplate(file, trainedTensors());
       if (!built)
         return built.takeError();
@@ -219,16 +223,50 @@ Status emitProject(const DriverOptions &options, const fs::path &folder, const f
   return error ? fileError(output, "cannot be written: " + error.message()) : Status(Success{});
 }
 
+/// A file that a compilation leaves.
+struct Left {
+  std::string name;
+  Made made;
+  bool always; ///< even where there is none yet
+};
+
+std::vector<Left> filesOf(Emit emit, const std::string &name) {
+  std::vector<Left> files = {{name + ".safetensors", Made::Weights, false},
+                             {name + ".onnx-template", Made::Template, false}};
+  if (emit != Emit::Library)
+    files.push_back({name, Made::Program, true});
+  else
+    files.insert(files.end(), {{name + ".h", Made::Header, true},
+                               {"lib" + name + ".a", Made::Archive, true},
+                               {"lib" + name + ".so", Made::Library, true}});
+  return files;
+}
+
+Status build(const DriverOptions &options, const fs::path &folder, const fs::path &output, const std::string &name) {
+  const std::string source = (folder / programFile(options)).string(), program = (folder / name).string();
+  if (options.emit == Emit::Library) {
+    Status built = codegen::buildHostLibrary(source, folder.string(), name, options.cpu);
+    return built ? Status(Success{}) : Error{output.string() + ": " + built.error()};
+  }
+  if (std::string error = codegen::buildExecutable(source, program, options.pipeline.target, options.cpu);
+      !error.empty())
+    return Error{output.string() + ": " + error};
+  if (std::error_code ignored; !fs::is_regular_file(program, ignored))
+    return fileError(output,
+                     "the C++ compiler said that it has built the program, but there is none; set CXX to another one");
+  return Success{};
+}
+
+/// A program or a library.
 Status emitBinary(const DriverOptions &options, const fs::path &folder, const fs::path &output, const std::string &name,
                   const Destinations &destinations) {
   std::vector<std::tuple<fs::path, fs::path, Made>> moves;
   // All or nothing: none is moved while another cannot be. Asked twice: compiling takes a while.
   auto check = [&]() -> Status {
     moves.clear();
-    for (auto [suffix, made] :
-         {std::pair{".safetensors", Made::Weights}, {".onnx-template", Made::Template}, {"", Made::Program}}) {
-      const fs::path from = folder / (name + suffix), to = output.parent_path() / from.filename();
-      if (made != Made::Program && !fs::exists(from))
+    for (const auto &[file, made, always] : filesOf(options.emit, name)) {
+      const fs::path from = folder / file, to = output.parent_path() / file;
+      if (!always && !fs::exists(from))
         continue;
       moves.emplace_back(from, to, made);
       if (Status free = destinations.check(to, made); !free)
@@ -239,13 +277,8 @@ Status emitBinary(const DriverOptions &options, const fs::path &folder, const fs
   if (Status free = check(); !free)
     return free;
   codegen::limitCompiler({options.spec.limits.compilerSeconds, options.spec.limits.compilerBytes});
-  if (std::string error = codegen::buildExecutable((folder / programFile(options)).string(), (folder / name).string(),
-                                                   options.pipeline.target, options.cpu);
-      !error.empty())
-    return Error{output.string() + ": " + error};
-  if (std::error_code ignored; !fs::is_regular_file(folder / name, ignored))
-    return fileError(output,
-                     "the C++ compiler said that it has built the program, but there is none; set CXX to another one");
+  if (Status built = build(options, folder, output, name); !built)
+    return built;
   Turn turn(output);
   if (Status free = check(); !free)
     return free;
@@ -278,6 +311,15 @@ Status sluice::checkDestination(const DriverOptions &options, const OnnxFile &fi
   const fs::path output = outputPath(options);
   if (options.emit == Emit::Project)
     return destinations.checkProject(output);
+  if (options.emit == Emit::Library && options.pipeline.target != Target::Host)
+    return Error{options.model +
+                 ": --emit=library is for --target=host; with cuda write a program with --emit=project"};
+  if (options.emit == Emit::Library) {
+    for (const auto &[file, made, always] : filesOf(options.emit, output.filename().string()))
+      if (Status free = always ? destinations.check(output.parent_path() / file, made) : Success{}; !free)
+        return free;
+    return Success{};
+  }
   return destinations.check(output, options.emit <= Emit::Placed   ? Made::Level
                                     : options.emit == Emit::Source ? Made::Source
                                                                    : Made::Program);

@@ -6,8 +6,10 @@
 #include <cerrno>
 #include <climits>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <link.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -85,11 +87,36 @@ std::string parentFolder(const std::string &path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-std::string besideExecutable(const std::string &name) {
+/// The file that this code was loaded from: the shared library that it is linked into, empty for the executable.
+static std::string loadedFrom() {
+  struct Search {
+    uintptr_t wanted;
+    std::string found;
+  } search{reinterpret_cast<uintptr_t>(&loadedFrom), ""};
+  dl_iterate_phdr(
+      [](dl_phdr_info *object, size_t, void *data) {
+        auto &search = *static_cast<Search *>(data);
+        for (int i = 0; i < object->dlpi_phnum; ++i) {
+          const auto &segment = object->dlpi_phdr[i];
+          if (segment.p_type == PT_LOAD && search.wanted - (object->dlpi_addr + segment.p_vaddr) < segment.p_memsz)
+            return search.found = object->dlpi_name, 1;
+        }
+        return 0;
+      },
+      &search);
+  return search.found;
+}
+
+std::string besideProgram(const std::string &name) {
+  if (!name.empty() && name[0] == '/')
+    return name;
   if (name.empty() || name.find('/') != std::string::npos)
     throw DataError(text("'", name, "' is not the name of a file beside the program"));
+  const std::string library = loadedFrom();
   char path[PATH_MAX];
-  ssize_t length = readlink("/proc/self/exe", path, sizeof path);
+  if (!library.empty() && realpath(library.c_str(), path))
+    return joinPath(parentFolder(path), name);
+  const ssize_t length = library.empty() ? readlink("/proc/self/exe", path, sizeof path) : 0;
   if (length <= 0 || static_cast<size_t>(length) >= sizeof path)
     throw DataError(text("cannot find the folder of this program, which should hold ", name));
   return joinPath(parentFolder(std::string(path, static_cast<size_t>(length))), name);

@@ -49,7 +49,8 @@ bool endsWith(const std::string &path, const std::string &ending);
 std::string joinPath(const std::string &folder, const std::string &name);
 /// The folder that holds a path, "." for a bare name.
 std::string parentFolder(const std::string &path);
-/// A file name of the compiler's, which lies beside the running executable.
-std::string besideExecutable(const std::string &name);
+/// A file name of the compiler's, which lies beside the running executable, or the shared library that this code is in;
+/// an absolute path is itself.
+std::string besideProgram(const std::string &name);
 
 } // namespace sluice

@@ -77,13 +77,15 @@ void checkEvaluation(const Arguments &arguments) {
                                        : "--output needs --predict DIR");
 }
 
-/// --class names all classes of the first output, or all of its labels. Fewer may be those of a folder, which has them
-/// by their names, or of the recipe of such a run.
+/// --class names all classes of the first output that has some, or all of its labels. Fewer may be those of a folder,
+/// which has them by their names, or of the recipe of such a run.
 void checkNumberOfNames(const Arguments &arguments, const Program &program) {
-  const std::optional<Scores> scores = scoresOf(program);
-  if (arguments.classes.empty() || !scores)
+  if (arguments.classes.empty() || program.outputCount == 0)
     return;
-  const Output &output = program.outputs[0];
+  const Output &output = program.outputs[namedOutput(program)];
+  const std::optional<Scores> scores = scoresOf(program, output, output.target);
+  if (!scores)
+    return;
   const int64_t count = scores->kinds(program.batch);
   const auto given = static_cast<int64_t>(arguments.classes.size());
   const auto isFolder = [](const std::optional<std::string> &data) {
@@ -97,8 +99,7 @@ void checkNumberOfNames(const Arguments &arguments, const Program &program) {
 
 /// Flags that need one another.
 void checkTogether(const Arguments &arguments, const Program &program) {
-  refuseForeign(arguments, program.optimizer);
-  refuseUnplanned(arguments, program);
+  checkHyperparameters(arguments, program);
   Schedule{arguments};
   if (const float rate = arguments.stepState(program.optimizer).learningRate;
       arguments.minimumRate && static_cast<float>(*arguments.minimumRate) > rate)
@@ -150,6 +151,11 @@ void checkTogether(const Arguments &arguments, const Program &program) {
 }
 
 } // namespace
+
+void checkHyperparameters(const Arguments &arguments, const Program &program) {
+  refuseForeign(arguments, program.optimizer);
+  refuseUnplanned(arguments, program);
+}
 
 Arguments parseArguments(int argc, const char *const *argv, const Program &program) {
   Arguments arguments;

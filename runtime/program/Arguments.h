@@ -44,6 +44,9 @@ struct Arguments {
 /// switch the checks for missing flags off.
 Arguments parseArguments(int argc, const char *const *argv, const Program &program);
 
+/// Throws UsageError for hyperparameters that the program's optimizer does not have, or that it was not compiled for.
+void checkHyperparameters(const Arguments &arguments, const Program &program);
+
 /// The text of --help.
 std::string helpText(const std::string &name, const Program &program);
 

@@ -25,16 +25,20 @@ namespace sluice {
 /// From a shard to the next, samples that are read together change places within this many.
 static constexpr size_t shuffleWindow = 1000;
 
-Dataset::Dataset(const DataOptions &options, const Program &program) : program(program), options(options) {
+Dataset::Dataset(const DataOptions &options, const Program &program)
+    : Dataset(options, program,
+              openSource({options.where, options.seed, options.targets, options.skipBad, options.keepNan,
+                          options.inputs, options.images.carried, options.columns, options.classes, options.offered},
+                         program)) {}
+
+Dataset::Dataset(const DataOptions &options, const Program &program, std::unique_ptr<SampleSource> samples)
+    : program(program), options(options), source(std::move(samples)) {
   for (int i = 0; i < program.inputCount; ++i) {
     const Tensor &staging = program.inputs[i].staging;
     if (!program.inputs[i].shared && (staging.shape.rank < 1 || staging.shape[0] != program.batch))
       throw std::logic_error(
           text("input '", program.inputs[i].name, "' does not have the batch as its first dimension"));
   }
-  source = openSource({options.where, options.seed, options.targets, options.skipBad, options.keepNan, options.inputs,
-                       options.images.carried, options.columns, options.classes, options.offered},
-                      program);
   preparePipelines();
   count = source->samples();
   if (count > UINT32_MAX && (options.shuffle || options.share != DataOptions::Share::All))

@@ -61,6 +61,8 @@ public:
   /// Throws DataError when the data do not fit the program or hold less than one batch (padded: nothing), UsageError
   /// for options that do not fit the data.
   Dataset(const DataOptions &options, const Program &program);
+  /// The same of samples from elsewhere; `where` is what messages call them.
+  Dataset(const DataOptions &options, const Program &program, std::unique_ptr<SampleSource> source);
 
   /// Paths of its files.
   std::vector<std::string> paths() const { return source->paths(); }

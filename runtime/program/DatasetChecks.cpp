@@ -72,8 +72,10 @@ void Dataset::checkNumbers(int input, int64_t sample, const char *values, int64_
     float value;
     std::memcpy(&value, values + i * 4, sizeof value);
     if (std::isnan(value) && !options.keepNan)
-      throw DataError(text(source->name(input, sample), " holds NaN for '", in.name,
-                           "': --on-bad-data=skip leaves such samples out, --on-bad-data=keep takes NaN"));
+      throw DataError(text(source->name(input, sample), " holds NaN for '", in.name, "'",
+                           source->paths().empty() ? ""
+                                                   : ": --on-bad-data=skip leaves such samples out, "
+                                                     "--on-bad-data=keep takes NaN"));
     if (answers && (value < -rounding || value > 1 + rounding) &&
         (in.ignoreIndex == Loss::none || value != static_cast<float>(in.ignoreIndex)))
       throw DataError(text(source->name(input, sample), " holds ", value, " for '", in.name,

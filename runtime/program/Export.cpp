@@ -91,7 +91,7 @@ void checkExport(const WeightFile &to, const Program &program) {
     throw UsageError(text("--export ", to.path, ": a map is for FILE.safetensors; ONNX keeps the names of the model"));
   if (to.trainedOnly)
     throw UsageError(text("--export ", to.path, ": trained-only is for FILE.safetensors; an ONNX model is whole"));
-  InputFile{besideExecutable(program.exportTemplate)};
+  InputFile{besideProgram(program.exportTemplate)};
 }
 
 /// A protobuf field of so many bytes.
@@ -117,7 +117,7 @@ void exportModel(const std::string &words, Session &session, const Program &prog
   if (to.isSafetensors())
     return exportWeights(to, session, program, metadata);
   const std::string &path = to.path;
-  InputFile original(besideExecutable(program.exportTemplate));
+  InputFile original(besideProgram(program.exportTemplate));
   OutputFile copy(path);
   copyAll(original, copy);
   const std::optional<MergedWeights> merged = mergedBy(to, session, program);

@@ -86,7 +86,7 @@ static void copyVariable(Session &session, const Program &program, const Variabl
 void initializeVariables(Session &session, const Program &program, uint64_t seed) {
   std::unique_ptr<SafetensorsFile> weights;
   if (program.weightsFile)
-    weights = std::make_unique<SafetensorsFile>(besideExecutable(program.weightsFile));
+    weights = std::make_unique<SafetensorsFile>(besideProgram(program.weightsFile));
   if (weights)
     checkIdentity(*weights, program);
   for (int i = 0; i < program.variableCount; ++i) {

@@ -4,6 +4,7 @@
 #include "runtime/program/Interrupt.h"
 
 #include <atomic>
+#include <utility>
 
 namespace sluice {
 
@@ -39,6 +40,11 @@ InterruptGuard::~InterruptGuard() {
     sigaction(signals[i], &former[i], nullptr);
 }
 
-int interruptedBy() { return noted; }
+static thread_local std::function<bool()> cancelled;
+
+CancelScope::CancelScope(std::function<bool()> asked) { cancelled = std::move(asked); }
+CancelScope::~CancelScope() { cancelled = nullptr; }
+
+int interruptedBy() { return cancelled && cancelled() ? SIGINT : noted.load(); }
 
 } // namespace sluice

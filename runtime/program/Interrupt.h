@@ -4,6 +4,7 @@
 #pragma once
 
 #include <csignal>
+#include <functional>
 
 namespace sluice {
 
@@ -28,7 +29,16 @@ private:
   struct sigaction former[count];
 };
 
-/// The signal noted since the last guard began, 0: none.
+/// While it lives, `asked` may end what runs on this thread, too: it is called wherever interruptedBy() is.
+class CancelScope {
+public:
+  explicit CancelScope(std::function<bool()> asked);
+  ~CancelScope();
+  CancelScope(const CancelScope &) = delete;
+  CancelScope &operator=(const CancelScope &) = delete;
+};
+
+/// The signal noted since the last guard began, SIGINT where a CancelScope ends the run, 0: none.
 int interruptedBy();
 
 } // namespace sluice

@@ -30,6 +30,11 @@ struct Written {
   const char *key = "format"; ///< of the metadata, which says so; without a format any value of it does
 };
 
+Written exportOf(const WeightFile &to) {
+  return to.isSafetensors() ? Written{"--export", to.path, "", nullptr, exportedBy}
+                            : Written{"--export", to.path, exportMark, nullptr};
+}
+
 std::vector<Written> outputsOf(const Arguments &arguments) {
   std::vector<Written> outputs;
   auto add = [&](const char *flag, const std::optional<std::string> &path, const std::string &begins,
@@ -37,13 +42,8 @@ std::vector<Written> outputsOf(const Arguments &arguments) {
     if (path)
       outputs.push_back({flag, *path, begins, format});
   };
-  if (arguments.exportTo) {
-    const WeightFile to(*arguments.exportTo);
-    if (to.isSafetensors())
-      outputs.push_back({"--export", to.path, "", nullptr, exportedBy});
-    else
-      outputs.push_back({"--export", to.path, exportMark, nullptr});
-  }
+  if (arguments.exportTo)
+    outputs.push_back(exportOf(WeightFile(*arguments.exportTo)));
   add("--trace", arguments.trace, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":", nullptr);
   add("--dump-gradients", arguments.dumpGradients, "", "sluice-gradients-1");
   add("--profile-out", arguments.profileOut, "{\"version\":1,\"device\":", nullptr);
@@ -157,6 +157,25 @@ static void checkFolder(const Arguments &arguments, const std::vector<Written> &
        {std::pair{"--checkpoint", arguments.checkpoint}, {"--tensorboard", arguments.tensorboard}})
     if (folder && (isSameFile(*folder, *arguments.output) || liesIn(*folder, *arguments.output)))
       throw UsageError(text(said, "the folder of ", flag));
+}
+
+/// One file that nothing is to be replaced by but what was written for the same purpose.
+static void checkAlone(const Written &output, const Program &program, const std::vector<std::string> &inputs) {
+  if (!isRegular(output.path))
+    return;
+  for (const std::string &input : inputs)
+    if (isSameFile(input, output.path))
+      throw UsageError(text(output.flag, " ", output.path, ": is ", input, ", which is read"));
+  if (std::error_code ignored; std::filesystem::file_size(output.path, ignored) > 0)
+    requireOurs(output, program);
+}
+
+void checkExportFile(const WeightFile &to, const Program &program, const std::vector<std::string> &inputs) {
+  checkAlone(exportOf(to), program, inputs);
+}
+
+void checkCheckpointFolder(const std::string &folder, const Program &program, const std::vector<std::string> &inputs) {
+  checkAlone({"--checkpoint", checkpointPath(folder), "", checkpointFormat}, program, inputs);
 }
 
 void checkOutputs(const Arguments &arguments, const Program &program, const std::vector<std::string> &inputs) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "runtime/program/Arguments.h"
+#include "runtime/program/WeightNames.h"
 
 #include <string>
 #include <vector>
@@ -15,5 +16,9 @@ void checkEndings(const Arguments &arguments);
 /// Throws UsageError when an output is one of `inputs` or the file of another output, DataError when it is an existing
 /// file of somebody else's, a checkpoint of another model say, and there is no --force. An empty file is nobody's.
 void checkOutputs(const Arguments &arguments, const Program &program, const std::vector<std::string> &inputs);
+
+/// The same of one file alone, where nothing else is written: what exportModel(), and what a CheckpointWriter write.
+void checkExportFile(const WeightFile &to, const Program &program, const std::vector<std::string> &inputs);
+void checkCheckpointFolder(const std::string &folder, const Program &program, const std::vector<std::string> &inputs);
 
 } // namespace sluice

@@ -16,8 +16,7 @@
 
 namespace sluice {
 
-/// Of the outputs that are kept, each once.
-static std::vector<const Output *> predictedBy(const Program &program) {
+std::vector<const Output *> predictedBy(const Program &program) {
   std::vector<const Output *> list;
   for (int i = 0; i < program.outputCount; ++i) {
     const Output &output = program.outputs[i];
@@ -32,12 +31,12 @@ static std::vector<const Output *> predictedBy(const Program &program) {
 
 static std::vector<PredictedSamples::Array> arraysOf(const Program &program) {
   std::vector<PredictedSamples::Array> arrays;
+  const int named = program.outputCount > 0 ? program.outputs[namedOutput(program)].target : -1;
   for (const Output *output : predictedBy(program)) {
     const std::optional<Scores> scores = scoresOf(program, *output, output->target);
     const bool isScores = scores && scores->classes > 0 && scores->answers == program.batch;
-    // Names are those of the classes of the first target.
-    arrays.push_back({output->name, output->tensor.shape, isScores,
-                      scores && scores->classes > 0 && output->target == program.outputs[0].target});
+    arrays.push_back(
+        {output->name, output->tensor.shape, isScores, scores && scores->classes > 0 && output->target == named});
     arrays.back().pixels = pixelAnswersOf(*output, arrays.back().noPixels);
   }
   return arrays;
@@ -91,8 +90,7 @@ void requireMasks(const Program &program, const Dataset &dataset, const std::str
   }
 }
 
-/// The first `samples` samples of what evaluate has left.
-static void readOutput(Session &session, Tensor tensor, int64_t samples, std::vector<float> &values) {
+void readOutput(Session &session, Tensor tensor, int64_t samples, std::vector<float> &values) {
   tensor.shape.dims[0] = samples;
   values.resize(static_cast<size_t>(tensor.shape.elements()));
   char *to = reinterpret_cast<char *>(values.data());

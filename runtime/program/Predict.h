@@ -13,6 +13,12 @@ namespace sluice {
 /// Throws UsageError when this program has no output of samples, or no function for it, or `path` is no file for it.
 void requireOutput(const Program &program, const Entry &entry, const std::string &path);
 
+/// The outputs of samples that evaluate leaves, each once.
+std::vector<const Output *> predictedBy(const Program &program);
+
+/// The first `samples` samples of what evaluate has left, row-major.
+void readOutput(Session &session, Tensor tensor, int64_t samples, std::vector<float> &values);
+
 /// Throws for names or numbers of masks that cannot be: DataError for two samples of one name, UsageError for numbers
 /// that are fewer than the classes. `values`: see predict().
 void requireMasks(const Program &program, const Dataset &dataset, const std::string &values);

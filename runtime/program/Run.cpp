@@ -2,14 +2,15 @@
 // The life of a generated program: arguments -> kernels -> announce bytes -> allocate -> first values or checkpoint ->
 // train, evaluate, export -> report. Exceptions become exit statuses here and nowhere else.
 
-#include "runtime/Watchdog.h"
 #include "runtime/program/Training.h"
 
 #include "runtime/Kernels.h"
 #include "runtime/Printable.h"
 #include "runtime/files/File.h"
+#include "runtime/program/Begin.h"
 #include "runtime/program/CheckpointWriter.h"
 #include "runtime/program/Export.h"
+#include "runtime/program/Failure.h"
 #include "runtime/program/FolderLock.h"
 #include "runtime/program/GradientErrors.h"
 #include "runtime/program/InitialWeights.h"
@@ -30,37 +31,13 @@
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
-#include <new>
 #include <optional>
-#include <sys/stat.h>
-#include <system_error>
-#include <thread>
 #include <unistd.h>
 
 namespace sluice {
 
 /// By this the compiler knows the programs that it may write over.
 __attribute__((used, section(".sluice"))) static const char mark[] = "sluice-program-1";
-
-/// The arena file is removed, so it must not be somebody's data.
-static void requireUnused(const std::string &path) {
-  struct stat status;
-  if (lstat(path.c_str(), &status) == 0)
-    throw UsageError(text("--offload-to ", path, ": exists already"));
-}
-
-/// A kernel that runs for a hundred times what the longest one was predicted to take will hardly end; who waits for it
-/// learns which one it is.
-static void watch(Session &session, const std::string &name, const Program &program) {
-  const double longest = program.predictedSecondsOfLongest;
-  watchStreams(session, std::max(10.0, 100 * longest),
-               [name, longest](const char *, const Node &node, const char *op, double seconds) {
-                 std::fprintf(stderr,
-                              "%s: warning: node '%s' (%s) has been running for %.0f s, no kernel or copy was "
-                              "predicted to take more than %.3g; interrupt twice to end without it\n",
-                              printable(name).c_str(), printable(nameOf(node)).c_str(), op, seconds, longest);
-               });
-}
 
 /// --quiet: all that is printed goes nowhere.
 static void silenceStandardOutput() {
@@ -126,28 +103,12 @@ static void refuseUnavailable(const Arguments &arguments, const Program &program
   if (arguments.predict)
     requireOutput(program, entry, *arguments.output);
   if (arguments.offloadTo)
-    requireUnused(*arguments.offloadTo);
+    requireUnused("--offload-to", *arguments.offloadTo);
 }
 
-/// Threads, kernels and primitives, and what they and the arenas will take.
+/// Kernels, and what they and the arenas will take.
 static void prepare(const Arguments &arguments, const Program &program, const Entry &entry) {
-  // Beside a GPU threads only draw weights and gather batches, which no plan depends on.
-  const int64_t usual =
-      runtimeTarget() == Target::Cuda ? std::max(1u, std::thread::hardware_concurrency()) : program.threads;
-  setThreads(static_cast<int>(arguments.threads.value_or(usual)));
-  limitInstructions(program.level);
-  setKernelPolicy(program.workspaceLimit, program.precision);
-  setRecordedEngines(program.engines, program.engineCount);
-  try {
-    entry.makeKernels();
-    buildPrimitives();
-  } catch (const MemoryNotAvailable &error) {
-    if (runtimeTarget() == Target::Cuda || threads() == program.threads)
-      throw;
-    throw MemoryNotAvailable(text(error.what(), "; the plan was made for ", program.threads, " threads, there are ",
-                                  threads(), ": run with --threads ", program.threads,
-                                  ", or compile again with sluicec --threads=", threads()));
-  }
+  prepareKernels(program, entry, arguments.threads);
   announceMemory(program);
   if (arguments.checkpoint)
     announceCheckpointCopy(program, arguments.checkpointTrainedOnly);
@@ -220,11 +181,17 @@ static Preparation preparationFor(const Arguments &arguments, const TrainingFile
 
 /// What a session has before any weights are loaded.
 static void begin(Session &session, const Program &program, const Arguments &arguments, const StepState &state) {
-  session.state = state;
-  session.enableGraphs(!arguments.noGraph);
-  watch(session, arguments.name, program);
-  session.groups = parameterGroups(arguments.groups, program);
-  initializeVariables(session, program, state.seed);
+  beginSession(session, program, state, parameterGroups(arguments.groups, program), !arguments.noGraph,
+               [&arguments](const std::string &what) {
+                 std::fprintf(stderr, "%s: warning: %s; interrupt twice to end without it\n",
+                              printable(arguments.name).c_str(), printable(what).c_str());
+               });
+}
+
+/// `scratch`: where what --profile-errors needs begins.
+static std::unique_ptr<Session> openSession(const Program &program, size_t scratch, const Arguments &arguments) {
+  return openSession(program, arguments.profileErrors ? scratch + scratchOfErrors(program) : program.deviceBytes,
+                     arguments.offloadTo ? arguments.offloadTo->c_str() : nullptr);
 }
 
 static void runProgram(Arguments arguments, const Program &program, const Entry &entry) {
@@ -265,9 +232,8 @@ static void runProgram(Arguments arguments, const Program &program, const Entry 
   std::vector<TensorError> errors;
   const size_t scratch = (program.deviceBytes + 255) / 256 * 256;
   {
-    Session session(arguments.profileErrors ? scratch + scratchOfErrors(program) : program.deviceBytes,
-                    program.hostBytes, program.events, arguments.offloadTo ? arguments.offloadTo->c_str() : nullptr,
-                    {program.poolBytes, program.spillBytes});
+    const std::unique_ptr<Session> opened = openSession(program, scratch, arguments);
+    Session &session = *opened;
     begin(session, program, arguments, state);
     if (initial)
       initial->load(session);
@@ -317,23 +283,9 @@ static int runGuarded(int argc, char **argv, const Program &program, const Entry
     std::signal(interrupted.signal, SIG_DFL);
     std::raise(interrupted.signal);
     return 128 + interrupted.signal;
-  } catch (const DataError &error) {
-    return fail(1, error.what());
-  } catch (const UsageError &error) {
-    return fail(2, error.what());
-  } catch (const MemoryNotAvailable &error) {
-    return fail(3, error.what());
-  } catch (const std::bad_alloc &) {
-    return fail(3, "memory for the program itself cannot be had");
-  } catch (const std::system_error &error) {
-    const bool noThread = error.code() == std::errc::resource_unavailable_try_again;
-    return noThread ? fail(3, "a thread cannot be had") : fail(4, text("internal: ", error.what()).c_str());
-  } catch (const LossNotFinite &error) {
-    return fail(5, error.what());
-  } catch (const DeviceError &error) {
-    return fail(4, error.what());
-  } catch (const std::exception &error) {
-    return fail(4, text("internal: ", error.what()).c_str());
+  } catch (...) {
+    const Failure failure = failureOf(std::current_exception());
+    return fail(failure.status, failure.message.c_str());
   }
 }
 

@@ -150,7 +150,7 @@ TrainingFiles::TrainingFiles(const Arguments &arguments, const Program &program,
         inputs.push_back(path);
   for (const char *beside : {program.weightsFile, program.exportTemplate})
     if (beside)
-      inputs.push_back(besideExecutable(beside));
+      inputs.push_back(besideProgram(beside));
   if (arguments.resume)
     inputs.push_back(resumedPath(*arguments.resume));
   if (arguments.recipe)

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// One object of all that is needed, its names tidied, then the two libraries of it.
+#include "codegen/BuildLibrary.h"
+
+#include "codegen/Home.h"
+#include "codegen/HostToolchain.h"
+#include "codegen/RunCompiler.h"
+#include "codegen/Text.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Program.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <filesystem>
+#include <set>
+
+namespace fs = std::filesystem;
+using namespace sluice;
+using namespace sluice::codegen;
+
+using Words = std::vector<std::string>;
+
+std::string sluice::codegen::libraryIdentifier(const std::string &name) { return Names().unique(name); }
+
+namespace {
+
+class Builder {
+public:
+  Builder(HostToolchain with, std::string header, fs::path folder, std::string name)
+      : with(std::move(with)), header(std::move(header)), folder(std::move(folder)), name(std::move(name)) {}
+
+  Status build(const std::string &source) {
+    for (const auto &part : {&Builder::compile, &Builder::linkParts, &Builder::tidyNames, &Builder::linkShared,
+                             &Builder::makeArchive, &Builder::writeHeader})
+      if (Status done = (this->*part)(source); !done)
+        return done;
+    return Success{};
+  }
+
+private:
+  std::string in(const std::string &file) const { return (folder / file).string(); }
+
+  Status run(const std::string &program, const Words &arguments) const {
+    Words all = {program};
+    llvm::append_range(all, arguments);
+    if (std::string error = runCompiler(program, all, folder.string()); !error.empty())
+      return Error{error};
+    return Success{};
+  }
+  /// One of binutils' programs, which compilers bring.
+  Status runTool(const std::string &tool, const Words &arguments) const {
+    auto found = llvm::sys::findProgramByName(tool);
+    if (!found)
+      return Error{"there is no '" + tool + "' to make the library with (Debian: binutils)"};
+    return run(*found, arguments);
+  }
+  Status write(const std::string &file, const std::string &text) const {
+    std::error_code error;
+    llvm::raw_fd_ostream out(in(file), error);
+    if (error)
+      return Error{"cannot write " + file + ": " + error.message()};
+    out << text;
+    return Success{};
+  }
+
+  Status compile(const std::string &source) {
+    Words arguments = {"-c", "-fPIC", "-fvisibility=hidden", "-ffunction-sections", "-fdata-sections"};
+    llvm::append_range(arguments, with.compile);
+    llvm::append_range(arguments, Words{source, "-o", in("library.o")});
+    return run(with.compiler, arguments);
+  }
+
+  /// All that the functions of sluice.h need in one object: what reads images and tables goes here, before the linker
+  /// would ask for their libraries.
+  Status linkParts(const std::string &) {
+    Words arguments = {"-r", "-nostdlib", "-o", in("whole.o"), "-Wl,--force-group-allocation,--gc-sections"};
+    for (const std::string &function : functions())
+      arguments.push_back("-Wl,-u," + function);
+    llvm::append_range(arguments, Words{in("library.o"), with.runtime});
+    return run(with.compiler, arguments);
+  }
+
+  /// Nothing but the functions of sluice.h keeps a name that others could meet, and nothing that went asks for a
+  /// library.
+  Status tidyNames(const std::string &) {
+    return runTool("objcopy", {"--strip-unneeded", "--wildcard", "--keep-global-symbol=sluice_*",
+                               "--weaken-symbol=!sluice_program_*", "--weaken-symbol=sluice_*", in("whole.o")});
+  }
+
+  Status linkShared(const std::string &) {
+    if (Status written = write("exports.map", "{ global: sluice_*; local: *; };\n"); !written)
+      return written;
+    Words arguments = {"-shared",
+                       "-o",
+                       in("lib" + name + ".so"),
+                       "-Wl,-soname,lib" + name + ".so",
+                       "-Wl,--version-script=" + in("exports.map"),
+                       "-Wl,--gc-sections,--as-needed,-s,-z,relro,-z,now",
+                       in("whole.o")};
+    llvm::append_range(arguments, with.link);
+    return run(with.compiler, arguments);
+  }
+
+  Status makeArchive(const std::string &) { return runTool("ar", {"rcs", in("lib" + name + ".a"), in("whole.o")}); }
+
+  Status writeHeader(const std::string &) {
+    return write(name + ".h", "/* A model that trains, as a library: written by sluicec. */\n" + header +
+                                  "\n/* The model of this library, for sluice_options.program. */\n#ifdef __cplusplus\n"
+                                  "extern \"C\"\n#endif\n    const sluice_program *" +
+                                  program() + "(void);\n");
+  }
+
+  std::string program() const { return "sluice_program_" + libraryIdentifier(name); }
+
+  /// What the header declares, and what it does not know.
+  std::set<std::string> functions() const {
+    std::set<std::string> names = {program()};
+    const llvm::StringRef text = header;
+    for (size_t at = text.find("sluice_"); at != llvm::StringRef::npos; at = text.find("sluice_", at + 1)) {
+      const llvm::StringRef word = text.substr(at).take_while([](char c) { return llvm::isLower(c) || c == '_'; });
+      if (text.substr(at + word.size()).starts_with("("))
+        names.insert(word.str());
+    }
+    return names;
+  }
+
+  const HostToolchain with;
+  const std::string header; ///< text of sluice.h
+  const fs::path folder;
+  const std::string name;
+};
+
+} // namespace
+
+Status sluice::codegen::buildHostLibrary(const std::string &source, const std::string &folder, const std::string &name,
+                                         const std::string &cpu) {
+  Result<HostToolchain> with = findHostToolchain(cpu);
+  if (!with)
+    return with.takeError();
+  const fs::path header = findHome().headers / "runtime/library/sluice.h";
+  auto text = llvm::MemoryBuffer::getFile(header.string());
+  if (!text)
+    return Error{"the library's header is missing: looked for " + header.string()};
+  return Builder(std::move(*with), (*text)->getBuffer().str(), folder, name).build(source);
+}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// The plan and the variables of a program as JSON.
+#include "runtime/library/Model.h"
+
+#include "runtime/program/Predict.h"
+
+#include "nlohmann/json.hpp"
+
+namespace sluice {
+
+using Json = nlohmann::ordered_json;
+
+static std::string textOf(const Json &json) {
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+static Json shapeOf(const Tensor &tensor) {
+  Json shape = Json::array();
+  for (int i = 0; i < tensor.shape.rank; ++i)
+    shape.push_back(tensor.shape[i]);
+  return shape;
+}
+
+static const char *typeOf(const Tensor &tensor) {
+  switch (tensor.type) {
+  case DataType::F32:
+    return "f32";
+  case DataType::BF16:
+    return "bf16";
+  case DataType::F16:
+    return "f16";
+  case DataType::I64:
+    return "i64";
+  case DataType::I32:
+    return "i32";
+  case DataType::U8:
+    return "u8";
+  case DataType::Bit:
+    return "bit";
+  }
+  return "?";
+}
+
+std::string describePlan(const Program &program) {
+  Json inputs = Json::array(), outputs = Json::array(), tensors = Json::array();
+  for (int i = 0; i < program.inputCount; ++i) {
+    const Input &input = program.inputs[i];
+    inputs.push_back({{"name", input.name},
+                      {"type", typeOf(input.staging)},
+                      {"shape", shapeOf(input.staging)},
+                      {"target", isTarget(program, i)},
+                      {"shared", input.shared}});
+  }
+  for (const Output *output : predictedBy(program))
+    outputs.push_back({{"name", output->name}, {"shape", shapeOf(output->tensor)}});
+  for (int i = 0; i < program.planRows; ++i) {
+    const PlanRow &row = program.plan[i];
+    tensors.push_back({{"name", row.tensor},
+                       {"node", row.node},
+                       {"action", row.action},
+                       {"bytes", row.bytes},
+                       {"first", row.firstStep},
+                       {"last", row.lastStep},
+                       {"host", row.host}});
+  }
+  return textOf({{"model", program.model},
+                 {"strategy", program.strategy},
+                 {"optimizer", optimizerName(program.optimizer)},
+                 {"batch", program.batch},
+                 {"device_bytes", program.deviceBytes},
+                 {"host_bytes", program.hostBytes},
+                 {"device_base_bytes", program.deviceBase},
+                 {"threads", program.threads},
+                 {"predicted_seconds", program.predictedSecondsPerStep},
+                 {"inputs", inputs},
+                 {"outputs", outputs},
+                 {"tensors", tensors}});
+}
+
+std::string describeVariables(const Program &program) {
+  static constexpr const char *roles[] = {"parameter", "state", "constant", "optimizer", "gradient"};
+  static_assert(static_cast<int>(Role::Gradient) == 4, "the names follow the roles");
+  Json list = Json::array();
+  for (int i = 0; i < program.variableCount; ++i) {
+    const Variable &variable = program.variables[i];
+    list.push_back({{"name", variable.name},
+                    {"role", roles[static_cast<int>(variable.role)]},
+                    {"type", typeOf(variable.tensor)},
+                    {"shape", shapeOf(variable.tensor)},
+                    {"bytes", variable.tensor.bytes()}});
+  }
+  return textOf(list);
+}
+
+} // namespace sluice

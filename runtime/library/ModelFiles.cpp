@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checkpoints and weights, as programs write and read them.
+#include "runtime/library/Model.h"
+
+#include "runtime/Printable.h"
+#include "runtime/program/CheckpointWriter.h"
+#include "runtime/program/Export.h"
+#include "runtime/program/FolderLock.h"
+#include "runtime/program/InitialWeights.h"
+#include "runtime/program/Initialize.h"
+#include "runtime/program/LossScaling.h"
+#include "runtime/program/Outputs.h"
+
+#include <vector>
+
+namespace sluice {
+
+/// What no output may replace.
+static std::vector<std::string> filesOf(const Program &program) {
+  std::vector<std::string> files;
+  for (const char *name : {program.weightsFile, program.exportTemplate})
+    if (name)
+      files.push_back(besideProgram(name));
+  return files;
+}
+
+void Model::save(const std::string &folder) {
+  requireWhole();
+  checkCheckpointFolder(folder, program, filesOf(program));
+  const FolderLock lock(folder);
+  CheckpointWriter writer(*session, program, folder, /*keep=*/1, /*recipe=*/"", /*trainedOnly=*/false);
+  writer.save(run);
+  writer.finish();
+}
+
+void Model::load(const std::string &path) {
+  const SavedRun saved(resumedPath(path), program);
+  saved.load(*session);
+  run = saved.state();
+  run.position = {}; // in data that are not the caller's
+  run.samples = 0;
+  run.data.clear();
+  session->state.seed = run.seed;
+  session->state.step = run.step;
+  arguments.seed = run.seed;
+  startLossScale(*session, program, arguments, saved.carriesLossScale());
+  broken.clear();
+  beginSteps();
+}
+
+void Model::init(const std::string &words) {
+  const InitialWeights weights({words}, program);
+  weights.load(*session);
+  startAverages(*session, program);
+  const Preparation read = weights.preparation();
+  if (!read.isEmpty())
+    run.preparation = read;
+  if (options.log)
+    options.log(options.user, printable(weights.report()).c_str());
+}
+
+void Model::exportTo(const std::string &words) {
+  requireWhole();
+  const WeightFile to(words);
+  checkExport(to, program);
+  checkExportFile(to, program, filesOf(program));
+  exportModel(words, *session, program, run.preparation);
+}
+
+} // namespace sluice
