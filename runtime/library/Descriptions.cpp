@@ -6,6 +6,8 @@
 
 #include "nlohmann/json.hpp"
 
+#include <cstring>
+
 namespace sluice {
 
 using Json = nlohmann::ordered_json;
@@ -49,6 +51,7 @@ std::string describePlan(const Program &program) {
                       {"type", typeOf(input.staging)},
                       {"shape", shapeOf(input.staging)},
                       {"target", isTarget(program, i)},
+                      {"predicted", isPredictedFrom(program, i)},
                       {"shared", input.shared}});
   }
   for (const Output *output : predictedBy(program))
@@ -83,8 +86,14 @@ std::string describeVariables(const Program &program) {
   Json list = Json::array();
   for (int i = 0; i < program.variableCount; ++i) {
     const Variable &variable = program.variables[i];
+    Json also = Json::array();
+    for (int k = 0; k < program.tiedCount; ++k)
+      if (std::strcmp(program.tied[k].variable, variable.name) == 0)
+        also.push_back(program.tied[k].name);
     list.push_back({{"name", variable.name},
+                    {"also", also},
                     {"role", roles[static_cast<int>(variable.role)]},
+                    {"weight", isModelTensor(variable)},
                     {"type", typeOf(variable.tensor)},
                     {"shape", shapeOf(variable.tensor)},
                     {"bytes", variable.tensor.bytes()}});

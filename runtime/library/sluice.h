@@ -100,7 +100,9 @@ sluice_status sluice_predict(sluice_model *model, const sluice_tensor *inputs, i
                              const sluice_output *outputs, int output_count);
 
 /* Weights, running statistics and the optimizer's state by their names, which sluice_variables() lists:
-   [{"name": ..., "role": "parameter", "type": "f32", "shape": [...], "bytes": N}, ...]. `bytes` has to be exact. */
+   [{"name": ..., "also": [other names], "role": "parameter", "weight": true, "type": "f32", "shape": [...], "bytes":
+   N},
+   ...]; a weight is what files of weights hold. `bytes` has to be exact. */
 sluice_status sluice_variables(sluice_model *model, const char **json);
 sluice_status sluice_read(sluice_model *model, const char *name, void *data, size_t bytes);
 sluice_status sluice_write(sluice_model *model, const char *name, const void *data, size_t bytes);
@@ -113,8 +115,8 @@ sluice_status sluice_init(sluice_model *model, const char *file);
 sluice_status sluice_export(sluice_model *model, const char *file);
 
 /* What the plan says: {"model": ..., "batch": N, "device_bytes": N, "host_bytes": N, "predicted_seconds": X, "inputs":
-   [{"name", "type", "shape", "target", "shared"}], "outputs": [{"name", "shape"}], "tensors": [{"name", "node",
-   "action", "bytes", "first", "last", "host"}]}. */
+   [{"name", "type", "shape", "target", "predicted", "shared"}], "outputs": [{"name", "shape"}], "tensors": [{"name",
+   "node", "action", "bytes", "first", "last", "host"}]}. */
 sluice_status sluice_plan(sluice_model *model, const char **json);
 
 /* Ends the evaluation or prediction that runs at its next batch, or else the next step, evaluation or prediction before

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The C interface of a library that sluicec wrote (runtime/library/sluice.h), by ctypes. Errors become exceptions with its words."""
+import ctypes as c
+
+ABI = 1
+F32, I64 = 0, 1
+
+
+class Error(Exception):
+    """What the compiler or a library refused; `status` is its exit status."""
+    status = 4
+
+
+class DataError(Error, ValueError):
+    """A file, or what arrays hold, cannot be used."""
+    status = 1
+
+
+class UsageError(Error, ValueError):
+    """A call that makes no sense for this model."""
+    status = 2
+
+
+class NoMemory(Error, MemoryError):
+    """Memory or threads cannot be had, or a budget is too small."""
+    status = 3
+
+
+class LossNotFinite(Error, ArithmeticError):
+    """The loss of a step is no number."""
+    status = 5
+
+
+class Cancelled(Error):
+    """A call was cancelled."""
+    status = 7
+
+
+ERRORS = {error.status: error for error in (DataError, UsageError, NoMemory, LossNotFinite, Cancelled)}
+
+
+def error_of(status, message):
+    error = ERRORS.get(status, Error)(message)
+    error.status = status
+    return error
+
+
+LOG = c.CFUNCTYPE(None, c.c_void_p, c.c_char_p)
+PROGRESS = c.CFUNCTYPE(c.c_int, c.c_void_p, c.c_int64, c.c_int64)
+
+
+class Options(c.Structure):
+    _fields_ = [("size", c.c_size_t), ("program", c.c_void_p), ("files", c.c_char_p), ("offload_to", c.c_char_p), ("memory_limit", c.c_uint64),
+                ("seed", c.c_uint64), ("threads", c.c_int), ("log", LOG), ("progress", PROGRESS), ("user", c.c_void_p)]
+
+
+class Tensor(c.Structure):
+    _fields_ = [("name", c.c_char_p), ("data", c.c_void_p), ("type", c.c_int), ("rank", c.c_int), ("shape", c.POINTER(c.c_int64))]
+
+
+class Output(c.Structure):
+    _fields_ = [("name", c.c_char_p), ("data", c.c_void_p), ("bytes", c.c_size_t)]
+
+
+Model = c.c_void_p
+_tensors = [c.POINTER(Tensor), c.c_int]
+SIGNATURES = {
+    "open": ([c.POINTER(Options), c.POINTER(Model)], c.c_int),
+    "close": ([Model], None),
+    "error": ([Model], c.c_char_p),
+    "set": ([Model, c.c_char_p, c.c_double], c.c_int),
+    "get": ([Model, c.c_char_p, c.POINTER(c.c_double)], c.c_int),
+    "step": ([Model, *_tensors, *_tensors, c.POINTER(c.c_float)], c.c_int),
+    "steps": ([Model], c.c_int64),
+    "evaluate": ([Model, *_tensors, *_tensors, c.c_char_p, c.POINTER(c.c_double), c.POINTER(c.c_char_p)], c.c_int),
+    "predict": ([Model, *_tensors, c.POINTER(Output), c.c_int], c.c_int),
+    "variables": ([Model, c.POINTER(c.c_char_p)], c.c_int),
+    "read": ([Model, c.c_char_p, c.c_void_p, c.c_size_t], c.c_int),
+    "write": ([Model, c.c_char_p, c.c_void_p, c.c_size_t], c.c_int),
+    "save": ([Model, c.c_char_p], c.c_int),
+    "load": ([Model, c.c_char_p], c.c_int),
+    "init": ([Model, c.c_char_p], c.c_int),
+    "export": ([Model, c.c_char_p], c.c_int),
+    "plan": ([Model, c.POINTER(c.c_char_p)], c.c_int),
+    "cancel": ([Model], None),
+}
+
+
+class Library:
+    """A loaded library; its functions by their names without sluice_."""
+
+    def __init__(self, path):
+        loaded = c.CDLL(str(path))
+        if loaded.sluice_abi() != ABI:
+            raise UsageError(f"{path} speaks version {loaded.sluice_abi()} of its interface, this package {ABI}; make it with the sluicec of this package")
+        for name, (arguments, result) in SIGNATURES.items():
+            function = getattr(loaded, "sluice_" + name)
+            function.argtypes, function.restype = arguments, result
+            setattr(self, name, function)
+
+
+def tensors(arrays):
+    """A C array of (name, array) pairs, which have to stay as long as it is used."""
+    made = (Tensor * max(1, len(arrays)))()
+    for place, (name, array) in zip(made, arrays):
+        place.name = name.encode()
+        place.data, place.type, place.rank = array.ctypes.data, I64 if array.dtype.kind == "i" else F32, array.ndim
+        place.shape = (c.c_int64 * max(1, array.ndim))(*array.shape)
+    return made, len(arrays)

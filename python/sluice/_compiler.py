@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds sluicec, exports modules for it, and keeps the libraries that it makes by what they were made of."""
+import copy
+import hashlib
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+
+from ._abi import Error, error_of
+
+
+def find_compiler():
+    """$SLUICEC, the compiler beside this package in a build or an installation, or that of the PATH."""
+    here = pathlib.Path(__file__).resolve().parent
+    places = [os.environ.get("SLUICEC"), here / "bin/sluicec", here.parents[1] / "build/bin/sluicec", shutil.which("sluicec")]
+    for place in places:
+        if place and os.access(place, os.X_OK):
+            return pathlib.Path(place)
+    raise Error("there is no sluicec: build or install Sluice and put it into the PATH, or set SLUICEC to it")
+
+
+def cache_folder():
+    return pathlib.Path(os.environ.get("SLUICE_CACHE") or pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "sluice/libraries")
+
+
+def flags_of(options):
+    """Command-line flags of keyword arguments: batch=8 is --batch=8, fuse=True is --fuse, lists repeat their flag."""
+    flags = []
+    for name, value in options.items():
+        flag = "--" + name.replace("_", "-")
+        for one in value if isinstance(value, (list, tuple)) else [value]:
+            if one is None or one is False:
+                continue
+            flags.append(flag if one is True else f"{flag}={one}")
+    return flags
+
+
+def _digest(model, flags, compiler):
+    """Of all that a library depends on. External data lie beside the model, so their sizes and times count."""
+    state = hashlib.sha256()
+    state.update(model.read_bytes())
+    for beside in sorted(model.parent.iterdir()):
+        if beside != model and beside.is_file() and beside.name.startswith(model.stem):
+            state.update(f"{beside.name} {beside.stat().st_size} {beside.stat().st_mtime_ns}".encode())
+    stat = compiler.stat()
+    state.update(repr((flags, str(compiler.resolve()), stat.st_size, stat.st_mtime_ns, os.cpu_count())).encode())
+    return state.hexdigest()[:32]
+
+
+def build(model, options, notes):
+    """The path of the library for an ONNX file, made unless the cache has it. `notes` hears the lines that the compiler prints."""
+    compiler, model, flags = find_compiler(), pathlib.Path(model), flags_of(options)
+    folder = cache_folder() / _digest(model, flags, compiler)
+    library = folder / "libmodel.so"
+    if library.exists():
+        return library
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as work:
+        done = subprocess.run([compiler, model, *flags, "--emit=library", "-o", f"{work}/model"], capture_output=True, text=True)
+        if done.returncode != 0:
+            raise error_of(done.returncode, done.stderr.strip().replace("sluicec: error: ", ""))
+        for line in (done.stderr + done.stdout).splitlines():
+            notes(line)
+        made = pathlib.Path(work) / "made"
+        made.mkdir()
+        for file in pathlib.Path(work).glob("*model*"):
+            file.rename(made / file.name)
+        try:
+            made.rename(folder)
+        except OSError:  # somebody else was faster
+            if not library.exists():
+                raise
+    return library
+
+
+def export(module, example, folder):
+    """Writes a module of PyTorch in training form with the batch of the example; the path, and what the exporter said where one did not work."""
+    import torch
+    path, arguments = pathlib.Path(folder) / "model.onnx", example if isinstance(example, tuple) else (example,)
+    net, said = copy.deepcopy(module), []  # tracing moves running statistics
+    for how in ({"dynamo": False, "training": torch.onnx.TrainingMode.TRAINING, "do_constant_folding": False}, {"dynamo": True, "optimize": False}):
+        try:
+            torch.onnx.export(net, arguments, str(path), **how)
+            return path
+        except Exception as error:  # whatever exporters throw
+            said.append(f"{'present' if how['dynamo'] else 'legacy'} exporter: {str(error).strip().splitlines()[0] if str(error).strip() else type(error)}")
+    raise Error("the module cannot be exported; " + "; ".join(said))

@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A model that trains in this process."""
+import ctypes as c
+import html
+import json
+import sys
+
+import numpy as np
+
+from ._abi import Cancelled, Library, Model, Options, Output, PROGRESS, LOG, error_of, tensors
+from ._arrays import named
+
+
+class Plan(dict):
+    """The memory plan: bytes, inputs, outputs, and what is in memory in which steps. Notebooks show a table."""
+
+    def _repr_html_(self):
+        head = "".join(f"<th>{name}</th>" for name in ("tensor", "node", "action", "bytes", "steps"))
+        rows = "".join(f"<tr><td>{html.escape(row['name'])}<td>{html.escape(row['node'])}<td>{row['action']}<td style='text-align:right'>{row['bytes']:,}"
+                       f"<td>{row['first']}-{row['last']}</tr>" for row in self["tensors"])
+        return (f"<p>{html.escape(self['model'])}: {self['device_bytes']:,} bytes and {self['host_bytes']:,} of host memory, "
+                f"{self['predicted_seconds']:.3g} s a step predicted</p><table><tr>{head}</tr>{rows}</table>")
+
+
+class Trainer:
+    """Weights, optimizer and memory of one training. Close it, or use it as a context, to free them early."""
+
+    def __init__(self, library, *, module=None, seed=0, threads=0, memory_limit=0, offload_to=None, log=None, **hyperparameters):
+        self._handle, self._module = Model(), module
+        self._library = Library(library)
+        self._progress, self._shown = None, None
+        self._callbacks = LOG(lambda _, line: log(line.decode(errors="replace")) if log else None), PROGRESS(self._on_progress)
+        options = Options(size=c.sizeof(Options), seed=seed, threads=threads, memory_limit=memory_limit, log=self._callbacks[0], progress=self._callbacks[1],
+                          offload_to=str(offload_to).encode() if offload_to else None)
+        self._check(self._library.open(c.byref(options), c.byref(self._handle)))
+        self.plan = Plan(json.loads(self._told("plan")))
+        self._inputs = [one for one in self.plan["inputs"] if not one["target"]]
+        self._targets = [one for one in self.plan["inputs"] if one["target"]]
+        if module is not None:
+            self.load_state_dict(module.state_dict())
+        self.set(**hyperparameters)
+
+    # ---- Training
+
+    def set(self, **hyperparameters):
+        """lr=0.1, momentum=0.9, weight_decay=..., accumulate=4: as the program's flags of these names."""
+        for name, value in hyperparameters.items():
+            self._check(self._library.set(self._handle, name.replace("_", "-").encode(), float(value)))
+
+    def get(self, name):
+        value = c.c_double()
+        self._check(self._library.get(self._handle, name.replace("_", "-").encode(), c.byref(value)))
+        return value.value
+
+    def step(self, inputs, targets=None):
+        """One training step on a batch; its mean loss, before the step."""
+        loss, x, y = c.c_float(), named(inputs, self._inputs), named(targets, self._targets)
+        self._check(self._library.step(self._handle, *tensors(x), *tensors(y), c.byref(loss)))
+        return loss.value
+
+    @property
+    def steps(self):
+        """Steps done so far, those before a checkpoint that was loaded, too."""
+        return self._library.steps(self._handle)
+
+    @property
+    def batch(self):
+        """Samples that a step takes."""
+        return self.plan["batch"] * int(self.get("accumulate"))
+
+    def fit(self, data, targets=None, *, epochs=1, shuffle=False, seed=0, progress=None, **hyperparameters):
+        """Trains on arrays (`data` and `targets`, in whole batches; the rest of an epoch is left out), or on what gives (inputs, targets) batches when it
+        is iterated, as a DataLoader does (batches that are not whole are left out). The losses, a list for each epoch. `progress`: a function of
+        (epoch, step, steps or None, loss); usually a line on a terminal."""
+        self.set(**hyperparameters)
+        tell = progress or self._line()
+        losses = []
+        for epoch in range(epochs):
+            losses.append([])
+            total, batches = self._batches(data, targets, shuffle, seed + epoch)
+            for inputs, answers in batches:
+                losses[-1].append(self.step(inputs, answers))
+                tell(epoch, len(losses[-1]), total, losses[-1][-1])
+        if not progress and sys.stderr.isatty():
+            print(file=sys.stderr)
+        return losses
+
+    def _batches(self, data, targets, shuffle, seed):
+        size = self.batch
+        if targets is None and not isinstance(data, (np.ndarray, dict)):
+            whole = lambda x: len(next(iter(x.values())) if isinstance(x, dict) else x[0] if isinstance(x, (tuple, list)) else x) == size  # noqa: E731
+            return None, ((x, y) for x, y in data if whole(x))
+        x, y = named(data, self._inputs), named(targets, self._targets)
+        shared = {one["name"] for one in self._inputs if one["shared"]}
+        samples = {len(array) for name, array in x + y if name not in shared}
+        if len(samples) != 1:
+            raise ValueError(f"inputs and targets have {sorted(samples)} samples")
+        (samples,) = samples
+        order = np.random.default_rng(seed).permutation(samples) if shuffle else np.arange(samples)
+        count = samples // size
+        if count == 0:
+            raise ValueError(f"there are {samples} samples, one step takes {size}")
+        take = lambda arrays, rows: {name: array if name in shared else array[rows] for name, array in arrays}  # noqa: E731
+        return count, ((take(x, order[i * size:(i + 1) * size]), take(y, order[i * size:(i + 1) * size])) for i in range(count))
+
+    @staticmethod
+    def _line():
+        if not sys.stderr.isatty():
+            return lambda *_: None
+        return lambda epoch, step, steps, loss: print(f"\repoch {epoch + 1}, step {step}{f' of {steps}' if steps else ''}: loss {loss:.6g}   ", end="",
+                                                      file=sys.stderr)
+
+    # ---- Asking
+
+    def evaluate(self, inputs, targets=None, *, metrics=None, progress=None):
+        """Loss and metrics over any number of samples, as a dict."""
+        text, x, y = c.c_char_p(), named(inputs, self._inputs), named(targets, self._targets)
+        with self._progressing(progress):
+            self._check(self._library.evaluate(self._handle, *tensors(x), *tensors(y), metrics.encode() if metrics else None, None, c.byref(text)))
+        return json.loads(text.value)
+
+    def predict(self, inputs, *, outputs=None, progress=None):
+        """The model's first output for any number of samples; with `outputs`, a list of names, a dict of them."""
+        known = {one["name"]: one["shape"] for one in self.plan["outputs"]}
+        wanted = [next(iter(known), "")] if outputs is None else list(outputs)
+        needed = [one for one in self._inputs if one["predicted"]]
+        x = named(inputs, needed)
+        samples = next((len(array) for (_, array), one in zip(x, needed) if not one["shared"]), self.plan["batch"])
+        results = {name: np.empty((samples * known.get(name, [1])[0] // self.plan["batch"], *known.get(name, [1])[1:]), np.float32) for name in wanted}
+        places = (Output * max(1, len(wanted)))(*(Output(name.encode(), array.ctypes.data, array.nbytes) for name, array in results.items()))
+        with self._progressing(progress):
+            self._check(self._library.predict(self._handle, *tensors(x), places, len(wanted)))
+        return results[wanted[0]] if outputs is None else results
+
+    def cancel(self):
+        """From any thread: ends an evaluation or a prediction, or refuses the next call."""
+        self._library.cancel(self._handle)
+
+    # ---- Weights
+
+    def variables(self):
+        """What there is to read and write: name, role, type, shape, other names."""
+        return json.loads(self._told("variables"))
+
+    def read(self, name):
+        one = next((one for one in self.variables() if name in (one["name"], *one["also"])), None)
+        if one is None:
+            raise KeyError(name)
+        array = np.empty(one["shape"], np.int64 if one["type"] == "i64" else np.float32)
+        self._check(self._library.read(self._handle, one["name"].encode(), array.ctypes.data, array.nbytes))
+        return array
+
+    def write(self, name, values):
+        array = np.ascontiguousarray(values, np.int64 if self.read(name).dtype == np.int64 else np.float32)
+        self._check(self._library.write(self._handle, name.encode(), array.ctypes.data, array.nbytes))
+
+    def state_dict(self):
+        """Parameters, frozen ones too, and running statistics by their names in the module; tensors of PyTorch where the trainer was made of a module,
+        whose other entries it has as well, else arrays."""
+        state = {name: self.read(one["name"]) for one in self.variables() if one["weight"] for name in (one["name"], *one["also"])}
+        if self._module is None:
+            return state
+        import torch
+        own = self._module.state_dict()
+        moved = lambda name, value: value + self.steps if name.endswith("num_batches_tracked") else value  # noqa: E731
+        return {name: torch.from_numpy(state[name]) if name in state else moved(name, value) for name, value in own.items()}
+
+    def load_state_dict(self, state):
+        """Takes what it knows of `state`, and tells the names that it lacks. Optimizer state stays."""
+        missing = []
+        for one in self.variables():
+            if not one["weight"]:
+                continue
+            found = next((name for name in (one["name"], *one["also"]) if name in state), None)
+            if found is None:
+                missing.append(one["name"])
+            else:
+                values = state[found]
+                self.write(one["name"], values.detach().cpu().numpy() if hasattr(values, "detach") else values)
+        return missing
+
+    # ---- Files
+
+    def save(self, folder):
+        """A checkpoint, which programs of the same model go on from, too."""
+        self._file("save", folder)
+
+    def load(self, path):
+        self._file("load", path)
+
+    def init(self, file):
+        """Weights of a safetensors file, as the program's --init."""
+        self._file("init", file)
+
+    def export(self, file):
+        """ONNX or safetensors, by the ending."""
+        self._file("export", file)
+
+    # ---- Inside
+
+    def close(self):
+        if self._handle:
+            self._library.close(self._handle)
+            self._handle = Model()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def __del__(self):
+        if getattr(self, "_library", None):
+            self.close()
+
+    def _file(self, what, path):
+        self._check(getattr(self._library, what)(self._handle, str(path).encode()))
+
+    def _told(self, what):
+        text = c.c_char_p()
+        self._check(getattr(self._library, what)(self._handle, c.byref(text)))
+        return text.value
+
+    def _progressing(self, progress):
+        trainer = self
+
+        class Scope:
+            def __enter__(self):
+                trainer._progress, trainer._raised = progress, None
+
+            def __exit__(self, kind, *_):
+                trainer._progress = None
+                if kind is Cancelled and trainer._raised is not None:
+                    raise trainer._raised
+        return Scope()
+
+    def _on_progress(self, _, done, of):
+        try:
+            return 1 if self._progress and self._progress(done, of) is False else 0
+        except BaseException as error:  # goes on where the call ends
+            self._raised = error
+            return 1
+
+    def _check(self, status):
+        if status != 0:
+            message = self._library.error(self._handle) if self._handle else b"the trainer is closed"
+            raise error_of(status, (message or b"no message").decode(errors="replace"))

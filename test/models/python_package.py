@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The Python package beside PyTorch and beside the program of the same file: a module trains in five lines, its weights come back into it, losses
+have the program's bits.
+
+    test/models/python_package.py FOLDER    empty; PYTHONPATH has the package, the PATH sluicec"""
+import os
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+import torch
+
+import sluice
+from sluice._arrays import to_array
+from sluice._compiler import export
+
+from compare import load, of_steps
+
+FOLDER = pathlib.Path(sys.argv[1])
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv, self.norm, self.head = torch.nn.Conv2d(2, 8, 3, padding=1), torch.nn.BatchNorm2d(8), torch.nn.Linear(8 * 16, 5)
+
+    def forward(self, x):
+        return self.head(torch.relu(self.norm(self.conv(x))).reshape(x.shape[0], -1))
+
+
+def raises(error, words, call, *arguments, **named):
+    try:
+        call(*arguments, **named)
+    except error as raised:
+        assert words in str(raised), raised
+        return
+    raise AssertionError(f"no {error.__name__}: {words}")
+
+
+def like_pytorch(x, y):
+    torch.manual_seed(1)
+    module, twin = Net(), Net()
+    twin.load_state_dict(module.state_dict())
+    trainer = sluice.compile(module, torch.zeros(8, 2, 4, 4), budget="90%")
+    losses = trainer.fit(torch.from_numpy(x), y, epochs=2, lr=0.05, momentum=0.9)
+    assert [len(epoch) for epoch in losses] == [6, 6] and trainer.steps == 12  # 50 samples
+    optimizer = torch.optim.SGD(twin.parameters(), lr=0.05, momentum=0.9)
+    for epoch in losses:
+        for i, loss in enumerate(epoch):
+            optimizer.zero_grad()
+            own = torch.nn.functional.cross_entropy(twin(torch.from_numpy(x[i * 8:i * 8 + 8])), torch.from_numpy(y[i * 8:i * 8 + 8]))
+            own.backward()
+            optimizer.step()
+            assert abs(own.item() - loss) < 1e-5, (own.item(), loss)
+    module.load_state_dict(trainer.state_dict())  # strict: nothing is missing
+    for name, value in twin.state_dict().items():
+        assert torch.allclose(module.state_dict()[name].float(), value.float(), atol=1e-5), name
+    module.eval()
+    assert np.allclose(trainer.predict(x), module(torch.from_numpy(x)).detach().numpy(), atol=1e-5)
+    found = trainer.evaluate(x, y, metrics="f1")
+    assert found["samples"] == 50 and abs(found["loss"] - torch.nn.functional.cross_entropy(module(torch.from_numpy(x)), torch.from_numpy(y)).item()) < 1e-5
+    assert "<table>" in trainer.plan._repr_html_() and trainer.plan["batch"] == 8
+    assert not trainer.load_state_dict(twin.state_dict()) and np.array_equal(trainer.read("head.weight"), twin.head.weight.detach().numpy())
+    return module
+
+
+def like_the_program(module, x, y):
+    path = export(module.train(), torch.zeros(8, 2, 4, 4), FOLDER)
+    (FOLDER / "data").mkdir()
+    np.save(FOLDER / "data/input.npy", x), np.save(FOLDER / "data/target.npy", y)
+    run = lambda *words: subprocess.run([str(word) for word in words], check=True, stdout=subprocess.DEVNULL)  # noqa: E731
+    run("sluicec", path, "--optimizer=adamw", "-o", FOLDER / "program")
+    run(FOLDER / "program", "--data", FOLDER / "data", "--epochs", 2, "--lr", 0.01, "--log", FOLDER / "log.jsonl", "--export", FOLDER / "weights.safetensors",
+        "--checkpoint", FOLDER / "run")
+    with sluice.compile(path, optimizer="adamw") as trainer:
+        losses = trainer.fit(((x[i:i + 8], y[i:i + 8]) for i in range(0, 50, 8)), epochs=1, lr=0.01)[0]
+        losses += trainer.fit(x, y)[0]
+        assert losses == of_steps(FOLDER / "log.jsonl", "loss"), "bits"
+        state = trainer.state_dict()
+        assert all(np.array_equal(state[name], value) for name, value in load(FOLDER / "weights.safetensors").items())
+        trainer.export(FOLDER / "own.onnx")
+        again = sluice.compile(path, optimizer="adamw")
+        again.load(FOLDER / "run")
+        assert again.steps == 12 and np.array_equal(again.read("conv.weight"), state["conv.weight"])
+    raises(sluice.Error, "closed", trainer.step, x[:8], y[:8])
+
+
+def cached_and_refused(x, y):
+    path = FOLDER / "model.onnx"
+    heard = []
+    before = set(pathlib.Path(os.environ["SLUICE_CACHE"]).iterdir())
+    sluice.compile(path, optimizer="lion", compile_log=heard.append)
+    assert any("predicted" in line for line in heard)
+    made = set(pathlib.Path(os.environ["SLUICE_CACHE"]).iterdir()) - before
+    trainer = sluice.compile(path, optimizer="lion", compile_log=lambda line: sys.exit("compiled again: " + line))
+    assert len(made) == 1 and made <= set(pathlib.Path(os.environ["SLUICE_CACHE"]).iterdir())
+    raises(sluice.NoMemory, "smallest feasible budget", sluice.compile, path, budget=1000)
+    raises(sluice.UsageError, "--loss", sluice.compile, path, loss="beauty")
+    raises(sluice.NoMemory, "memory_limit", sluice.compile, path, memory_limit=1000)
+    raises(sluice.UsageError, "has the shape [4,2,4,4], the model takes [8,2,4,4]", trainer.step, x[:4], y[:4])
+    raises(sluice.DataError, "must lie between 0 and 4", trainer.step, x[:8], y[:8] + 4)
+    raises(TypeError, "float", trainer.step, x[:8], y[:8] * 0.5)
+    raises(ValueError, "missing ['target']", trainer.step, x[:8])
+    raises(ValueError, "one step takes 8", trainer.fit, x[:5], y[:5])
+    raises(KeyError, "gone", trainer.read, "gone")
+    raises(ZeroDivisionError, "", trainer.evaluate, x, y, progress=lambda done, of: 1 / 0)
+    raises(sluice.Cancelled, "", trainer.evaluate, x, y, progress=lambda done, of: done < 16)
+    shown = torch.zeros(3, 4)
+    assert to_array(shown, "f32").ctypes.data == shown.data_ptr(), "a copy that nobody needs"
+
+
+def main():
+    os.environ["SLUICE_CACHE"] = str(FOLDER / "cache")
+    random = np.random.default_rng(1)
+    x, y = random.random((50, 2, 4, 4), np.float32), random.integers(0, 5, 50)
+    module = like_pytorch(x, y)
+    like_the_program(module, x, y)
+    cached_and_refused(x, y)
+
+
+main()
