@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What depends on the plan runs on copies of the module:
 //  1. plan within the budget and place the program; plan with less by what the arena is too large, while that helps;
-//  2. plan with the least memory for which the strategy has a plan, and place that;
-//  3. while the budget is smaller still, and placing took much more than that memory, plan for less than what the last
-//  one was placed in, as 1; a fixed number of plans at most.
-// 2 and 3 do not depend on the budget, except for where they end. So the arena that they end with, when no budget ends
-// them, is what every budget from there on has a plan for, and none below. Where 3 is left out, a plan of 1 is not
-// taken that a budget below that arena happens to have.
+//  2. plan with the least memory for which the strategy has a plan, and place that.
+// Placing hardly ever takes more than the plan said. Where it does, a remark says so. 2 does not depend on the budget:
+// its arena is what every budget from there on has a plan for, and none below; so a plan of 1 is not taken that a
+// budget below that arena happens to have.
 #include "passes/Replanning.h"
 
 #include "ir/Sched.h"
@@ -23,10 +21,6 @@ using namespace sluice;
 /// After this many tighter plans the placed arena should have fitted: each gives back what the last one was too large
 /// by, half of what was given back before, and a 4096th of the budget at least.
 static constexpr int maxReplans = 12;
-
-/// So many plans are placed to find an arena below that of the plan with the least memory. A fixed number, so that
-/// every budget sees the same plans.
-static constexpr int maxBelowLeast = 12;
 
 /// Size of the placed host arena.
 static int64_t hostBytes(ModuleOp module) {
@@ -51,8 +45,8 @@ static int64_t budgetOf(ModuleOp module) {
   return 0;
 }
 
-/// What placing may take on top of planned bytes without a search for less: a 256th.
-static int64_t negligible(int64_t memory) { return memory / 256; }
+/// A budget that is so little above the least memory may lie below what that is placed in: a 64th of it.
+static int64_t negligible(int64_t memory) { return memory / 64; }
 
 namespace {
 
@@ -74,10 +68,10 @@ public:
 private:
   std::optional<Placed> place(const std::string &budget, int64_t shrink);
   std::optional<Placed> planWithin(const std::string &budget);
-  std::optional<Placed> planWithLeast(int64_t memory, int64_t budget);
   bool belowLeast(const Placed &placed);
 
-  int placings = 0;
+  int plans = 0;          ///< within the budget that was asked for
+  int64_t surprise = 0;   ///< bytes that placing the first of them took on top
   const ModuleOp linearized;
   const Stage until;
   const PipelineOptions &options;
@@ -88,7 +82,6 @@ private:
 
 /// One plan of `shrink` bytes less than the budget. Without a budget nothing needs to be placed.
 std::optional<Placed> Replanning::place(const std::string &budget, int64_t shrink) {
-  ++placings;
   cause = {};
   cause.known = &known;
   complaints.clear();
@@ -127,29 +120,14 @@ std::optional<Placed> Replanning::planWithin(const std::string &budget) {
   int64_t shrink = 0;
   for (int attempt = 0;; ++attempt) {
     std::optional<Placed> placed = place(budget, shrink);
+    ++plans;
     if (!placed || placed->arena <= placed->budget)
       return placed;
+    if (attempt == 0)
+      surprise = placed->arena - placed->budget;
     const int64_t more = std::max({placed->arena - placed->budget, shrink / 2, placed->budget / 4096});
     shrink = attempt < maxReplans ? shrink + more : placed->budget;
   }
-}
-
-/// Steps 2 and 3. Where no more is saved than was asked for, twice that is asked for; in the end the least fails.
-std::optional<Placed> Replanning::planWithLeast(int64_t memory, int64_t budget) {
-  std::optional<Placed> least = place(std::to_string(memory), 0);
-  if (least && least->arena - memory <= negligible(memory))
-    return least;
-  const int first = placings;
-  int64_t saving = least ? (least->arena - memory) / 4 / slotAlignment * slotAlignment : 0;
-  while (least && least->arena > budget && saving > 0 && placings - first < maxBelowLeast) {
-    if (std::optional<Placed> less = planWithin(std::to_string(least->arena - saving))) {
-      saving = least->arena - less->arena > saving ? slotAlignment : 2 * saving;
-      least = std::move(less);
-    } else {
-      saving = saving / 2 / slotAlignment * slotAlignment;
-    }
-  }
-  return least;
 }
 
 /// Whether a plan was found for less than what the least plan is placed in, which planning near the floor has asked
@@ -164,7 +142,7 @@ bool Replanning::belowLeast(const Placed &placed) {
   bool below = false;
   if (refused.smallestBudget && placed.budget - needed < negligible(needed)) {
     const std::optional<Placed> least = place(std::to_string(needed), 0);
-    below = least && least->arena > placed.budget && least->arena - needed <= negligible(needed);
+    below = least && least->arena > placed.budget;
   }
   cause = below ? refused : PlanningFailure();
   complaints = below ? std::move(why) : std::vector<Diagnostic>();
@@ -178,7 +156,7 @@ OwningOpRef<ModuleOp> Replanning::run() {
   if (!placed && cause.smallestBudget) {
     PlanningFailure refused = cause;
     std::vector<Diagnostic> why = std::move(complaints);
-    placed = planWithLeast(*refused.smallestBudget, refused.budget);
+    placed = place(std::to_string(*refused.smallestBudget), 0); // step 2
     refused.smallestBudget = placed ? std::optional<int64_t>(placed->arena) : std::nullopt;
     if (placed && placed->arena <= refused.budget) {
       placed =
@@ -191,6 +169,9 @@ OwningOpRef<ModuleOp> Replanning::run() {
   }
   for (Diagnostic &complaint : complaints)
     linearized->getContext()->getDiagEngine().emit(std::move(complaint));
+  if (placed && surprise > 0)
+    ModuleOp(linearized).emitRemark() << "planned " << plans << " times: placing took " << surprise
+                                      << " bytes more than the first plan had said";
   return placed ? std::move(placed->module) : OwningOpRef<ModuleOp>();
 }
 

@@ -17,6 +17,8 @@ Compilation::Compilation()
     : context(MLIRContext::Threading::DISABLED), // threads would crash where nothing catches it, and save nothing: two
                                                  // functions
       handler(&context, [this](Diagnostic &diagnostic) {
+        if (diagnostic.getSeverity() == DiagnosticSeverity::Remark)
+          decided.push_back(describe(diagnostic));
         if (diagnostic.getSeverity() != DiagnosticSeverity::Error || !text.empty())
           return success();
         text = describe(diagnostic);
