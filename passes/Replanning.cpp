@@ -70,8 +70,8 @@ private:
   std::optional<Placed> planWithin(const std::string &budget);
   bool belowLeast(const Placed &placed);
 
-  int plans = 0;          ///< within the budget that was asked for
-  int64_t surprise = 0;   ///< bytes that placing the first of them took on top
+  int plans = 0;        ///< within the budget that was asked for
+  int64_t surprise = 0; ///< bytes that placing the first of them took on top
   const ModuleOp linearized;
   const Stage until;
   const PipelineOptions &options;
