@@ -47,6 +47,16 @@ void sluice::addPasses(OpPassManager &pm, Stage from, Stage until, const Pipelin
     pm.addPass(createAssignSlots({0, options.hostBudget}, cause));
 }
 
+void sluice::addGrouping(OpPassManager &pm, Stage reached) {
+  pm.addPass(createGroupLaunches());
+  if (reached == Stage::Placed)
+    pm.addPass(createAssignSlots());
+}
+
+void sluice::addProof(OpPassManager &pm, int64_t budget, const PipelineOptions &options) {
+  pm.addPass(createVerifySchedule({budget, options.hostBudget, options.oneMemory}));
+}
+
 LogicalResult sluice::runPipeline(ModuleOp module, Stage from, Stage until, const PipelineOptions &options,
                                   PlanningFailure &cause) {
   PassManager pm(module.getContext());

@@ -36,6 +36,12 @@ struct PipelineOptions {
 void addPasses(mlir::OpPassManager &pm, Stage from, Stage until, const PipelineOptions &options, int64_t shrink = 0,
                PlanningFailure *cause = nullptr);
 
+/// The passes that group the launches of a scheduled or placed module, and place it again if it was.
+void addGrouping(mlir::OpPassManager &pm, Stage reached);
+
+/// The proof of a placed module, against `budget`; 0: no limit. Every pipeline that places ends with it.
+void addProof(mlir::OpPassManager &pm, int64_t budget, const PipelineOptions &options);
+
 /// Makes these passes known as --sluice-pipeline, with the options above.
 void registerSluicePipeline();
 

@@ -71,5 +71,7 @@ void sluice::registerSluicePipeline() {
                                           "what sluicec runs, with one plan instead of several tries",
                                           [](OpPassManager &pm, const PipelineWords &words) {
                                             addPasses(pm, Stage::Forward, words.until, words.options());
+                                            if (words.until == Stage::Placed)
+                                              addProof(pm, 0, words.options()); // the plan kept to the budget
                                           });
 }

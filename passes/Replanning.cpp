@@ -8,7 +8,6 @@
 #include "passes/Replanning.h"
 
 #include "ir/Sched.h"
-#include "passes/Passes.h"
 #include "passes/analysis/Storages.h"
 #include "passes/plan/PlanAttribute.h"
 #include "passes/strategies/Registry.h"
@@ -184,9 +183,7 @@ static OwningOpRef<ModuleOp> grouped(OwningOpRef<ModuleOp> module, Stage until, 
     return module;
   OwningOpRef<ModuleOp> other(module->clone());
   PassManager pm(module->getContext());
-  pm.addPass(createGroupLaunches());
-  if (until == Stage::Placed)
-    pm.addPass(createAssignSlots());
+  addGrouping(pm, until);
   if (failed(pm.run(*other)))
     return {};
   const int64_t most = std::max(budgetedBytes(*module, options), options.budget.empty() ? 0 : budgetOf(*module));
@@ -204,8 +201,7 @@ LogicalResult sluice::planWithinBudget(ModuleOp module, Stage until, const Pipel
     return failure();
   if (until == Stage::Placed) { // against the budget that was asked for
     PassManager pm(module.getContext());
-    pm.addPass(
-        createVerifySchedule({options.budget.empty() ? 0 : budgetOf(*result), options.hostBudget, options.oneMemory}));
+    addProof(pm, options.budget.empty() ? 0 : budgetOf(*result), options);
     if (failed(pm.run(*result)))
       return failure();
   }

@@ -18,9 +18,11 @@ MAY_INCLUDE = {
 KNOW_NO_MLIR = ("runtime", "passes/planner", "passes/strategies", "test/unit/runtime", "test/unit/cuda", "test/unit/planner")
 # What the files of a folder may not include although it lies in a folder that they may: a target's kernels know nothing of the program around them.
 MAY_NOT_INCLUDE = {
-    "runtime/host": ("runtime/program", "runtime/data", "runtime/cuda"),
-    "runtime/cuda": ("runtime/program", "runtime/data", "runtime/host"),
-    "runtime/kernels": ("runtime/program", "runtime/data", "runtime/host", "runtime/cuda"),
+    "runtime/host": ("runtime/program", "runtime/data", "runtime/library", "runtime/cuda"),
+    "runtime/cuda": ("runtime/program", "runtime/data", "runtime/library", "runtime/host"),
+    "runtime/kernels": ("runtime/program", "runtime/data", "runtime/library", "runtime/host", "runtime/cuda"),
+    "runtime/program": ("runtime/library",),
+    "runtime/data": ("runtime/library",),
 }
 PICKS_A_TARGET = "runtime/Fused.h"  # includes that of the target that a program is compiled for
 PROJECT = ("frontend/", "ir/", "passes/", "codegen/", "runtime/", "tools/", "test/")
