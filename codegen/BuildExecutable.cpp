@@ -13,36 +13,38 @@
 
 namespace fs = std::filesystem;
 using namespace sluice::codegen;
+using sluice::Error, sluice::Status, sluice::Success;
 
 /// Beside the executable, in a folder of the caller's that goes with its temporary files.
-static std::string compileTo(const std::string &executable, const std::string &compiler,
-                             llvm::ArrayRef<llvm::StringRef> arguments) {
+static Status compileTo(const std::string &executable, const std::string &compiler,
+                        llvm::ArrayRef<llvm::StringRef> arguments) {
   std::vector<std::string> words;
   for (llvm::StringRef word : arguments)
     words.push_back(word.str());
   return runCompiler(compiler, words, fs::path(executable).parent_path().string());
 }
 
-static std::string buildHost(const std::string &source, const std::string &executable, const std::string &cpu) {
+static Status buildHost(const std::string &source, const std::string &executable, const std::string &cpu) {
   const std::string level = cpu == "native" ? SLUICE_HOST_LEVEL : cpu;
   // That of the level that this compiler was built for has the plain name.
   const std::string runtime = std::string("sluice_host") + (level == SLUICE_HOST_LEVEL ? "" : "-" + level);
   const Home home = findHome();
   const fs::path library = home.libraries / ("lib" + runtime + ".a");
   if (!fs::exists(home.headers / "runtime"))
-    return "the runtime's headers are missing: looked in " + home.headers.string();
+    return Error{"the runtime's headers are missing: looked in " + home.headers.string()};
   if (!fs::exists(library))
-    return "the runtime for --cpu=" + cpu + " is not " + (home.installed ? "installed" : "built") + ": looked for " +
-           library.string() +
-           (home.installed ? "" : "; build it with cmake --build " SLUICE_BUILD_DIR " --target " + runtime);
+    return Error{"the runtime for --cpu=" + cpu + " is not " + (home.installed ? "installed" : "built") +
+                 ": looked for " + library.string() +
+                 (home.installed ? "" : "; build it with cmake --build " SLUICE_BUILD_DIR " --target " + runtime)};
   if (const fs::path vendor = SLUICE_DNNL_LIBRARY; vendor.is_absolute() && !fs::exists(vendor))
-    return "oneDNN, which programs for this target link, is missing: looked for " + vendor.string() +
-           "; install it (Debian: libdnnl-dev), or write the program with --emit=project and build it where oneDNN is";
+    return Error{
+        "oneDNN, which programs for this target link, is missing: looked for " + vendor.string() +
+        "; install it (Debian: libdnnl-dev), or write the program with --emit=project and build it where oneDNN is"};
   const char *chosen = std::getenv("CXX");
   auto compiler = llvm::sys::findProgramByName(chosen && *chosen ? chosen : "c++");
   if (!compiler)
-    return std::string("there is no C++ compiler '") + (chosen && *chosen ? chosen : "c++") +
-           "' to build the program with; set CXX";
+    return Error{std::string("there is no C++ compiler '") + (chosen && *chosen ? chosen : "c++") +
+                 "' to build the program with; set CXX"};
   std::string include = "-I" + home.headers.string(), archive = library.string();
   // Hardened as the program of a project is, see runtime/Standalone.cmake.
   llvm::SmallVector<llvm::StringRef> arguments = {*compiler,
@@ -79,14 +81,15 @@ static std::string buildHost(const std::string &source, const std::string &execu
 }
 
 /// With the nvcc, the libraries and the architectures that this compiler's own cuda runtime was built with.
-static std::string buildCuda(const std::string &source, const std::string &executable) {
+static Status buildCuda(const std::string &source, const std::string &executable) {
   const Home home = findHome();
   const fs::path library = home.libraries / "libsluice_cuda.a";
   auto compiler = llvm::sys::findProgramByName(SLUICE_NVCC);
   // A path is found whether there is a file or not.
   if (!compiler || !fs::exists(*compiler) || !fs::exists(home.headers / "runtime") || !fs::exists(library))
-    return "there is no nvcc or no cuda runtime to build the program with; write it with --emit=project and build it "
-           "where they are";
+    return Error{
+        "there is no nvcc or no cuda runtime to build the program with; write it with --emit=project and build it "
+        "where they are"};
   std::string include = "-I" + home.headers.string(), archive = library.string();
   llvm::SmallVector<llvm::StringRef> arguments = {
       *compiler, "-std=c++17", "-O3", "-fmad=false", "--expt-relaxed-constexpr",
@@ -98,8 +101,8 @@ static std::string buildCuda(const std::string &source, const std::string &execu
   return compileTo(executable, *compiler, arguments);
 }
 
-std::string sluice::codegen::buildExecutable(const std::string &source, const std::string &executable, Target target,
-                                             const std::string &cpu) {
+Status sluice::codegen::buildExecutable(const std::string &source, const std::string &executable, Target target,
+                                        const std::string &cpu) {
   switch (target) {
   case Target::Host:
     return buildHost(source, executable, cpu);
@@ -119,14 +122,14 @@ static std::string projectLists(const fs::path &form, const std::string &name, c
   return text;
 }
 
-static std::string copyLibrary(const HeaderLibrary &library, const fs::path &to) {
+static Status copyLibrary(const HeaderLibrary &library, const fs::path &to) {
   if (!fs::exists(library.headers))
-    return "headers that the project needs are missing: looked in " + library.headers.string();
+    return Error{"headers that the project needs are missing: looked in " + library.headers.string()};
   fs::create_directories(to.parent_path());
   fs::copy(library.headers, to, fs::copy_options::recursive);
   if (fs::exists(library.licence))
     fs::copy_file(library.licence, to / "LICENSE", fs::copy_options::overwrite_existing);
-  return "";
+  return Success{};
 }
 
 /// What whoever gets the folder should know.
@@ -143,43 +146,42 @@ static std::string readmeOf(const std::string &name, sluice::Target target) {
          "libraries in `third_party/` have theirs beside them. The weights are those of the model, under its terms.\n";
 }
 
-static std::string writeFile(const fs::path &path, const std::string &text) {
+static Status writeFile(const fs::path &path, const std::string &text) {
   std::error_code error;
   llvm::raw_fd_ostream out(path.string(), error);
   if (error)
-    return "cannot write " + path.filename().string() + ": " + error.message();
+    return Error{"cannot write " + path.filename().string() + ": " + error.message()};
   out << text;
-  return "";
+  return Success{};
 }
 
-std::string sluice::codegen::writeProjectFiles(const std::string &folder, const std::string &name, Target target,
-                                               const std::string &cpu) {
+Status sluice::codegen::writeProjectFiles(const std::string &folder, const std::string &name, Target target,
+                                          const std::string &cpu) {
   const Home home = findHome();
   const fs::path project = folder;
   if (!fs::exists(home.sources / "runtime"))
-    return "the runtime's sources are missing: looked in " + home.sources.string();
+    return Error{"the runtime's sources are missing: looked in " + home.sources.string()};
   std::string lists = projectLists(home.sources / "codegen" / factsOf(target).project, name, cpu);
   try {
     fs::copy(home.sources / "runtime", project / "runtime", fs::copy_options::recursive);
     for (const TargetFacts &other : targetTable)
       if (other.target != target)
         fs::remove_all(project / "runtime" / other.name);
-    std::string error = copyLibrary(home.json, project / "third_party/nlohmann");
-    if (error.empty())
-      error = copyLibrary(home.toml, project / "third_party/toml++");
-    if (error.empty() && target == Target::Cuda)
-      error = copyLibrary(home.cudnnFrontend, project / "third_party/cudnn_frontend/include");
-    if (error.empty() && !fs::exists(home.sources / "LICENSE"))
-      error = "Sluice's licence is missing: looked in " + home.sources.string();
-    if (error.empty())
-      fs::copy_file(home.sources / "LICENSE", project / "LICENSE");
-    if (!error.empty())
-      return error;
+    std::vector<std::pair<const HeaderLibrary *, const char *>> libraries = {{&home.json, "third_party/nlohmann"},
+                                                                             {&home.toml, "third_party/toml++"}};
+    if (target == Target::Cuda)
+      libraries.push_back({&home.cudnnFrontend, "third_party/cudnn_frontend/include"});
+    for (const auto &[library, folder] : libraries)
+      if (Status copied = copyLibrary(*library, project / folder); !copied)
+        return copied;
+    if (!fs::exists(home.sources / "LICENSE"))
+      return Error{"Sluice's licence is missing: looked in " + home.sources.string()};
+    fs::copy_file(home.sources / "LICENSE", project / "LICENSE");
   } catch (const fs::filesystem_error &error) {
-    return error.what();
+    return Error{error.what()};
   }
   if (lists.empty())
-    return "cannot write CMakeLists.txt: its form is missing in " + home.sources.string();
-  const std::string error = writeFile(project / "CMakeLists.txt", lists);
-  return error.empty() ? writeFile(project / "README.md", readmeOf(name, target)) : error;
+    return Error{"cannot write CMakeLists.txt: its form is missing in " + home.sources.string()};
+  Status written = writeFile(project / "CMakeLists.txt", lists);
+  return written ? writeFile(project / "README.md", readmeOf(name, target)) : written;
 }
