@@ -108,7 +108,7 @@ void declareMemory(CLI::App &app, DriverOptions &o, Words &w) {
                  "who plans, with knobs; sluice-plan --help lists them (default auto)")
       ->option_text("NAME[,k=v...]");
   app.add_option("--allow-lossy", w.allowLossy,
-                 "of " + llvm::join(planner::lossyActions(), ",") +
+                 "of " + llvm::join(planner::abilityNames(planner::lossyActions()), ",") +
                      ",algorithms: what plans may do that rounds otherwise than keeping everything (default: nothing)")
       ->option_text("NAMES");
   app.add_option(

@@ -5,10 +5,7 @@
 #include "passes/plan/Budget.h"
 #include "passes/planner/Words.h"
 
-#include <algorithm>
 #include <charconv>
-#include <sstream>
-#include <vector>
 
 namespace sluice {
 
@@ -44,11 +41,8 @@ static bool isErrorBudget(const std::string &word, double &value) {
 }
 
 std::string takeLossy(const std::string &allowLossy, const std::string &errorBudget, DriverOptions &options) {
-  const std::vector<std::string> known = planner::lossyActions();
-  std::stringstream lossy(allowLossy);
-  for (std::string name; std::getline(lossy, name, ',');)
-    if (std::find(known.begin(), known.end(), name) == known.end() && name != "algorithms")
-      return "--allow-lossy knows no '" + name + "'; there are " + listed(known) + " and algorithms";
+  if (const Result<planner::Abilities> lossy = planner::parseLossy(allowLossy); !lossy)
+    return lossy.error();
   options.pipeline.allowLossy = allowLossy;
   if (!errorBudget.empty() && !isErrorBudget(errorBudget, options.pipeline.errorBudget))
     return "--error-budget takes a number above 0 and at most 1, as 1e-2, not '" + errorBudget + "'";

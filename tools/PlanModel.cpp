@@ -58,7 +58,7 @@ ModelProblem PlannedModel::problem() {
     return fail(2, request.error());
   Storages storages(step);
   result.problem = problemOfStep(compilation.module(), step, storages, *profile, options.pipeline.target,
-                                 options.pipeline.oneMemory, request->zfp, request->errorBudget);
+                                 options.pipeline.oneMemory, request->rate, request->errorBudget);
   result.options = request->options;
   result.device = profile->device;
   return result;
@@ -77,8 +77,8 @@ static Result<planner::Plan> planOfProblem(train::PlanAttr attribute, const plan
   if (!plan)
     return plan;
   for (size_t b = 0; b < plan->decisions.size(); ++b)
-    if (std::string &codec = plan->decisions[b].codec; !encodingOf(problem.buffers[b], codec))
-      codec = codec.substr(0, codec.find(':'));
+    if (Codec &codec = plan->decisions[b].codec; !encodingOf(problem.buffers[b], codec))
+      codec.rate = 0, codec.pool = 0;
   plan->peakBytes = peakBytes(problem, expand(problem, *plan));
   return plan;
 }

@@ -35,11 +35,12 @@ std::string PlanCheck::order(int b, const Decision &d) const {
 std::string PlanCheck::absence(int b, const Decision &d, size_t i) const {
   const Absence &a = d.absences[i];
   const bool returns = d.action != Action::Encode;
-  const bool rounds = d.action == Action::Offload && !d.codec.empty() && d.codec != "zvc";
+  const bool rounds = d.action == Action::Offload && d.codec && d.codec.kind != Codec::Zvc;
   for (const Use &use : uses[b]) {
     const Run &run = runs[use.run];
     if (rounds && use.writes && run.position < a.freeBefore && problem.ops[run.op].phase != Phase::Forward)
-      return op(run.op) + " of the backward half writes " + buffer(b) + ", which is then copied with " + d.codec;
+      return op(run.op) + " of the backward half writes " + buffer(b) + ", which is then copied with " +
+             codecName(d.codec);
     if (run.position > a.leaveAfter && run.position < a.freeBefore && use.writes)
       return op(run.op) + " writes " + buffer(b) + ", of which a copy was made after op " +
              std::to_string(a.leaveAfter) + ", before it is free at " + std::to_string(a.freeBefore);
@@ -54,7 +55,7 @@ std::string PlanCheck::absence(int b, const Decision &d, size_t i) const {
       return op(run.op) + " uses " + buffer(b) + " raw at position " + std::to_string(run.position) +
              ", encoded since " + std::to_string(a.freeBefore);
     if (rounds && run.position >= a.neededBy && !run.again && problem.ops[run.op].phase == Phase::Forward)
-      return op(run.op) + " of the forward half uses " + buffer(b) + " after it came back from " + d.codec;
+      return op(run.op) + " of the forward half uses " + buffer(b) + " after it came back from " + codecName(d.codec);
   }
   return "";
 }
@@ -71,6 +72,8 @@ std::string PlanCheck::absences(int b, const Decision &d) const {
 /// Whether the problem offers the action for the buffer at all.
 std::string PlanCheck::allowed(int b, const Decision &d) const {
   const Buffer &what = problem.buffers[b];
+  const Codec::Kind kind = d.codec.kind;
+  const bool direct = kind == Codec::Mask || kind == Codec::Argmax || kind == Codec::Counter;
   if (d.action == Action::Invert) {
     if (!what.inversion)
       return buffer(b) + " has no inversion";
@@ -82,28 +85,24 @@ std::string PlanCheck::allowed(int b, const Decision &d) const {
       return buffer(b) + " is rebuilt before op " + std::to_string(a.neededBy) +
              ", parameters that it needs change at " + std::to_string(what.inversion->latest);
     for (int source : what.inversion->sources)
-      if (const std::string &codec = plan.decisions[source].codec;
-          withoutMask(codec).substr(0, 3) == "zfp" || withoutMask(codec) == "int8" ||
-          (withoutMask(codec) == "fp16" && !what.inversion->fromHalves))
-        return buffer(b) + " cannot be rebuilt from " + buffer(source) + ", which comes back from " + codec;
+      if (const Codec codec = plan.decisions[source].codec; codec.kind == Codec::Zfp || codec.kind == Codec::Int8 ||
+                                                            (codec.kind == Codec::Fp16 && !what.inversion->fromHalves))
+        return buffer(b) + " cannot be rebuilt from " + buffer(source) + ", which comes back from " + codecName(codec);
     return "";
   }
   if (d.action == Action::Offload) {
     if (!what.offloadable)
       return buffer(b) + " may not be offloaded";
     const auto &rates = problem.codecRates;
-    const bool direct = d.codec == "mask" || d.codec == "argmax" || d.codec == "counter";
-    if (!d.codec.empty() &&
-        std::none_of(rates.begin(), rates.end(), [&](const auto &rate) { return rate.first == d.codec; }) &&
+    if (d.codec && std::none_of(rates.begin(), rates.end(), [&](const auto &rate) { return rate.first == d.codec; }) &&
         (direct || std::none_of(what.encodings.begin(), what.encodings.end(),
                                 [&](const Encoding &e) { return e.codec == d.codec; })))
-      return buffer(b) + " is copied with codec '" + d.codec + "', which the device does not have for it";
+      return buffer(b) + " is copied with codec '" + codecName(d.codec) + "', which the device does not have for it";
     return "";
   }
-  const bool direct = d.codec == "mask" || d.codec == "argmax" || d.codec == "counter";
   if (direct != (d.action == Action::Encode) ||
       std::none_of(what.encodings.begin(), what.encodings.end(), [&](const Encoding &e) { return e.codec == d.codec; }))
-    return buffer(b) + " has no encoding '" + d.codec + "' for that action";
+    return buffer(b) + " has no encoding '" + codecName(d.codec) + "' for that action";
   return "";
 }
 

@@ -181,14 +181,14 @@ std::string TimelineCheck::collect() {
 /// Bytes of an offloaded buffer that cross the link.
 double TimelineCheck::crossing(int b) const {
   const Buffer &buffer = problem.buffers[b];
-  const std::string &with = plan.decisions[b].codec;
+  const Codec with = plan.decisions[b].codec;
   const double raw = static_cast<double>(buffer.bytes);
   for (const Encoding &e : buffer.encodings)
     if (e.codec == with)
       return static_cast<double>(e.bytes);
-  if (with == "fp16")
+  if (with.kind == Codec::Fp16)
     return raw / 2;
-  if (with != "zvc" || !problem.zerosStay || buffer.elementBytes == 0)
+  if (with.kind != Codec::Zvc || !problem.zerosStay || buffer.elementBytes == 0)
     return raw;
   const double elements = raw / buffer.elementBytes;
   return std::min(raw, elements / 8 + elements * (1 - buffer.zeroFraction) * buffer.elementBytes);

@@ -56,13 +56,14 @@ static std::string bufferError(const Problem &problem, int k) {
   for (const Encoding &e : buffer.encodings)
     for (int op : e.maskReaders)
       if (op < 0 || op >= n || problem.ops[op].phase == Phase::Forward)
-        return who + "names op " + std::to_string(op) + " as a reader of the mask in its encoding '" + e.codec + "'";
+        return who + "names op " + std::to_string(op) + " as a reader of the mask in its encoding '" +
+               codecName(e.codec) + "'";
   for (const Encoding &e : buffer.encodings)
     if (e.bytes < 0 || e.bytes > largestTotal || badSeconds(e.encodeSeconds) || badSeconds(e.decodeSeconds))
-      return who + "has encoding '" + e.codec + "' of " + std::to_string(e.bytes) + " bytes";
+      return who + "has encoding '" + codecName(e.codec) + "' of " + std::to_string(e.bytes) + " bytes";
   for (const auto &[codec, error] : buffer.errors)
     if (!std::isfinite(error) || error < 0)
-      return who + "has an error of " + std::to_string(error) + " under '" + codec + "'";
+      return who + "has an error of " + std::to_string(error) + " under '" + codecName(codec) + "'";
   const std::optional<Inversion> &inversion = buffer.inversion;
   if (!inversion)
     return "";
@@ -71,6 +72,8 @@ static std::string bufferError(const Problem &problem, int k) {
     return who + "is inverted in " + std::to_string(inversion->seconds) + " seconds with a side slot of " +
            std::to_string(inversion->sideBytes) + " and a workspace of " + std::to_string(inversion->workspace) +
            " bytes";
+  if (const double error = inversion->error.value_or(0); !std::isfinite(error) || error < 0)
+    return who + "has an error of " + std::to_string(error) + " under 'invert'";
   if (inversion->sources.empty())
     return who + "is inverted from nothing";
   for (int source : inversion->sources)
@@ -99,7 +102,7 @@ std::string problemError(const Problem &problem) {
     return "the error budget is " + std::to_string(*problem.errorBudget) + ", it must be above 0";
   for (const auto &[codec, rate] : problem.codecRates)
     if (!std::isfinite(rate) || rate <= 0)
-      return "codec '" + codec + "' has a rate of " + std::to_string(rate) + " bytes a second";
+      return "codec '" + codecName(codec) + "' has a rate of " + std::to_string(rate) + " bytes a second";
   auto exceeds = [&](Bytes bytes) {
     if (bytes > largestTotal - total)
       return true;

@@ -56,7 +56,7 @@ Seconds secondsOf(const Problem &problem, const Plan &plan, const Step &step);
 Bytes workspaceOf(const Problem &problem, const Plan &plan, const Step &step);
 
 /// The form of a buffer under a codec; null when it has none.
-const Encoding *encodingOf(const Buffer &buffer, const std::string &codec);
+const Encoding *encodingOf(const Buffer &buffer, Codec codec);
 
 /// Inserts recomputed ops and derives every life. Buffers without absences are taken to stay.
 Program expand(const Problem &problem, const Plan &plan);

@@ -108,27 +108,20 @@ const Strategy *findStrategy(const std::string &name, const Options &options, st
   return nullptr;
 }
 
-std::set<std::string> allowedActions(const Options &options) {
-  std::set<std::string> actions = options.executable;
-  for (const std::string &lossy : lossyActions())
-    if (!options.allowLossy.count(lossy))
-      actions.erase(lossy);
-  return actions;
-}
+Abilities allowedActions(const Options &options) { return options.executable - (lossyActions() - options.allowLossy); }
 
 Options withoutUnnamed(Options options) {
   options.executable = allowedActions(options);
   return options;
 }
 
-std::string missingAction(const Options &options, const std::string &strategy, const std::string &action) {
-  if (options.executable.count(action))
+std::string missingAction(const Options &options, const std::string &strategy, Ability ability) {
+  if (options.executable.has(ability))
     return "";
-  for (const std::string &lossy : lossyActions())
-    if (action == lossy && !options.allowLossy.count(action))
-      return "strategy '" + strategy + "' needs '" + action +
-             "', which is lossy and must be named: --allow-lossy=" + action;
-  return "strategy '" + strategy + "' needs '" + action + "', which the target does not execute";
+  const std::string name = abilityName(ability), needs = "strategy '" + strategy + "' needs '" + name + "', which ";
+  if (lossyActions().has(ability) && !options.allowLossy.has(ability))
+    return needs + "is lossy and must be named: --allow-lossy=" + name;
+  return needs + "the target does not execute";
 }
 
 } // namespace sluice::planner

@@ -17,8 +17,7 @@ namespace sluice::planner {
 
 /// The tenths of what keep adds to the base, as budgets below `budget`, that could have plans of less than `span`
 /// seconds with these actions; the largest first.
-static std::vector<Bytes> tenthsBelow(const Problem &problem, Bytes budget, const std::set<std::string> &actions,
-                                      Seconds span) {
+static std::vector<Bytes> tenthsBelow(const Problem &problem, Bytes budget, Abilities actions, Seconds span) {
   const Bytes kept = peakBytes(problem, expand(problem, keepPlan(problem))) - problem.base;
   std::vector<Bytes> tenths;
   for (int tenth = 10; tenth > 0; --tenth) {
@@ -35,10 +34,7 @@ static std::vector<Bytes> tenthsBelow(const Problem &problem, Bytes budget, cons
 /// The strategy's own fastest plan for a tenth that is less than the budget, where it takes less than `span` seconds.
 static std::optional<Plan> fasterForLess(const Problem &problem, Bytes budget, const Strategy &strategy,
                                          const Options &options, Seconds span) {
-  std::set<std::string> actions;
-  for (const std::string &action : allowedActions(options))
-    if (strategy.actions.count(std::string(withoutMask(action))))
-      actions.insert(action);
+  const Abilities actions = allowedActions(options) & strategy.actions;
   std::optional<Plan> found;
   for (const Bytes less : tenthsBelow(problem, budget, actions, span)) {
     const Answer unpacked = strategyAnswer(strategy, problem, less, options);
@@ -201,7 +197,7 @@ static std::vector<bool> offloadedOf(const ChainPlan &plan) {
 
 static ChainAnswer chainAnswerOf(const Chain &chain, double memory, Release release, const Strategy &strategy,
                                  const Options &options) {
-  const bool moves = strategy.actions.count("offload");
+  const bool moves = strategy.actions.has(Action::Offload);
   ChainAnswer answer = strategy.chain ? strategy.chain(chain, memory, release, options)
                                       : ChainProblem(chain, moves).run(memory, strategy.plan, options);
   auto *plan = std::get_if<ChainPlan>(&answer);
@@ -256,8 +252,9 @@ Seconds strategyBound(const Chain &chain, double memory, const std::string &name
       allowed.allowLossy = options.allowLossy;
     return actionBound(lifted.problem, lifted.bytes(memory), allowedActions(allowed));
   }
-  const bool moves = strategy->actions.count("offload");
-  return strategy->actions.count("recompute") ? chainRecomputeBound(chain, memory, moves) : chainBound(chain, memory);
+  const bool moves = strategy->actions.has(Action::Offload);
+  return strategy->actions.has(Action::Recompute) ? chainRecomputeBound(chain, memory, moves)
+                                                  : chainBound(chain, memory);
 }
 
 } // namespace sluice::planner

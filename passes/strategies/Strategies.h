@@ -54,8 +54,8 @@ const Strategy *findStrategy(const std::string &name, const Options &options, st
 /// The options without lossy actions that are not named: whatever the target can do, those are off.
 Options withoutUnnamed(Options options);
 
-/// Why the options do not let a strategy use an action; empty when they do.
-std::string missingAction(const Options &options, const std::string &strategy, const std::string &action);
+/// Why the options do not let a strategy use an action or a codec; empty when they do.
+std::string missingAction(const Options &options, const std::string &strategy, Ability ability);
 
 /// A knob as a number of at least 0; the registry has checked that it is one.
 double numberKnob(const Options &options, const std::string &knob, double fallback);

@@ -118,21 +118,21 @@ TEST(Absences, TheCheckerRefusesWhatDoesNotFitTogether) {
 
 TEST(Absences, WhatForwardOpsReadOrBackwardOpsWroteIsNotRounded) {
   Skip net;
-  net.problem.codecRates = {{"fp16", 1e6}};
+  net.problem.codecRates = {{Codec::Fp16, 1e6}};
   Plan gradient = keepPlan(net.problem);
   gradient.decisions[net.gradient].action = Action::Offload;
   widenGaps(net.problem, gradient, Gaps::Every);
-  EXPECT_FALSE(mayRound(net.problem, gradient, net.gradient, "fp16"));
-  EXPECT_TRUE(mayRound(net.problem, gradient, net.gradient, "zvc"));
-  gradient.decisions[net.gradient].codec = "fp16";
+  EXPECT_FALSE(mayRound(net.problem, gradient, net.gradient, Codec::Fp16));
+  EXPECT_TRUE(mayRound(net.problem, gradient, net.gradient, Codec::Zvc));
+  gradient.decisions[net.gradient].codec = Codec::Fp16;
   EXPECT_NE(checkPlan(net.problem, gradient, roomy).find("of the backward half writes"), std::string::npos);
   Plan plan = net.offloaded(false);
   widenGaps(net.problem, plan, Gaps::Every);
-  EXPECT_FALSE(mayRound(net.problem, plan, net.skip, "fp16"));
-  plan.decisions[net.skip].codec = "fp16";
+  EXPECT_FALSE(mayRound(net.problem, plan, net.skip, Codec::Fp16));
+  plan.decisions[net.skip].codec = Codec::Fp16;
   EXPECT_NE(checkPlan(net.problem, plan, roomy).find("after it came back from fp16"), std::string::npos);
   plan.decisions[net.skip].absences.erase(plan.decisions[net.skip].absences.begin());
-  EXPECT_TRUE(mayRound(net.problem, plan, net.skip, "fp16"));
+  EXPECT_TRUE(mayRound(net.problem, plan, net.skip, Codec::Fp16));
   EXPECT_EQ(checkPlan(net.problem, plan, roomy), "");
 }
 

@@ -42,7 +42,7 @@ TEST(Actions, RandomMixturesAgreeWithTheCheckers) {
     ASSERT_GE(timeline.makespan, actionBound(p, memory, allActions()) * (1 - 1e-9));
     for (const Decision &d : attempt.plan.decisions) {
       seen.insert(d.action);
-      fp16 |= d.action == Action::Offload && d.codec == "fp16";
+      fp16 |= d.action == Action::Offload && d.codec == Codec::Fp16;
       again += d.absences.size() > 1;
     }
     for (const Recompute &r : attempt.plan.recomputes)
@@ -62,16 +62,16 @@ TEST(Bounds, OfStepsThatTakeNoTimeIsZero) {
 TEST(Bounds, FloorCountsFormsThatAreReadAsTheyAre) {
   Problem p = twoLayers();
   EXPECT_EQ(memoryFloor(p), 400); // the backward of f touches four tensors
-  p.buffers[0].encodings = p.buffers[1].encodings = {{"fp16", 50, 1, 1}};
+  p.buffers[0].encodings = p.buffers[1].encodings = {{Codec::Fp16, 50, 1, 1}};
   EXPECT_EQ(memoryFloor(p), 400);
-  p.buffers[1].encodings.push_back({"mask", 10, 1, 0});
+  p.buffers[1].encodings.push_back({Codec::Mask, 10, 1, 0});
   EXPECT_EQ(memoryFloor(p), 310);
 }
 
 TEST(Actions, CompressionRunsOnTheCodecStreamAndItsFormIsLiveWhileTheRawBytesMove) {
   Problem p = twoLayers();
-  p.buffers[0].encodings = {{"zfp", 20, 3, 5}};
-  const Plan plan = away(p, Action::Compress, "zfp");
+  p.buffers[0].encodings = {{Codec::Zfp, 20, 3, 5}};
+  const Plan plan = away(p, Action::Compress, Codec::Zfp);
   const Timeline timeline = simulate(p, plan);
   EXPECT_EQ(checkPlan(p, plan, 1000), "");
   EXPECT_EQ(checkTimeline(p, plan, timeline), "");
@@ -83,9 +83,9 @@ TEST(Actions, CompressionRunsOnTheCodecStreamAndItsFormIsLiveWhileTheRawBytesMov
 
 TEST(Actions, CodecsTakeTheirContentionFromWhatRunsBesideThem) {
   Problem p = twoLayers();
-  p.buffers[0].encodings = {{"zfp", 20, 1, 2}};
+  p.buffers[0].encodings = {{Codec::Zfp, 20, 1, 2}};
   p.ops[2].seconds = 4;
-  Plan plan = away(p, Action::Compress, "zfp");
+  Plan plan = away(p, Action::Compress, Codec::Zfp);
   plan.decisions[0].absences[0].freeBefore = 3;
   // load f 0..2, packing 2..3 beside g, which takes that much longer than 2..6, bg, unpacking 2 seconds beside nothing,
   // bf.
@@ -111,31 +111,31 @@ TEST(Actions, CodecsTakeTheirContentionFromWhatRunsBesideThem) {
 TEST(Actions, InversionReadsItsSourceAndKeepsASideSlot) {
   Problem p = twoLayers();
   p.buffers[0].inversion = Inversion{{1}, 2, 10};
-  Plan plan = away(p, Action::Invert, "");
+  Plan plan = away(p, Action::Invert, {});
   const Timeline timeline = simulate(p, plan);
   EXPECT_EQ(checkPlan(p, plan, 1000), "");
   EXPECT_EQ(checkTimeline(p, plan, timeline), "");
   EXPECT_DOUBLE_EQ(timeline.makespan, 7);
   EXPECT_EQ(liveBytes(p, expand(p, plan)), (std::vector<Bytes>{100, 210, 210, 310, 410}));
-  plan.decisions[1] = {Action::Offload, "", {{2, 3, 3, 4}}, ""};
+  plan.decisions[1] = {Action::Offload, {}, {{2, 3, 3, 4}}, ""};
   EXPECT_NE(checkPlan(p, plan, 1000), "") << "bg reads the source while it is away";
   p.ops[4].reads = {3, 0};
   p.ops[3].reads = {2};
   EXPECT_EQ(checkPlan(p, plan, 1000), "") << "back in time for the inversion";
   p.ops.back().reads = {3};
   p.ops.back().reads.push_back(0);
-  plan.decisions[1] = {Action::Encode, "mask", {{2, 3, -1, 4}}, ""};
-  p.buffers[1].encodings = {{"mask", 4, 0, 0}};
+  plan.decisions[1] = {Action::Encode, Codec::Mask, {{2, 3, -1, 4}}, ""};
+  p.buffers[1].encodings = {{Codec::Mask, 4, 0, 0}};
   EXPECT_NE(checkPlan(p, plan, 1000), "") << "a mask is no source";
 }
 
 TEST(Actions, ConvertingCopiesHalveTheLinkAndRunNoFasterThanTheirCodec) {
   Problem p = twoLayers();
-  p.codecRates = {{"fp16", 1000}};
-  const Plan plan = away(p, Action::Offload, "fp16");
+  p.codecRates = {{Codec::Fp16, 1000}};
+  const Plan plan = away(p, Action::Offload, Codec::Fp16);
   // 50 bytes at 10 a second each way: load f 0..2, out 2..7, g 7..8, bg 8..9, in 9..14, bf 14..15.
   EXPECT_DOUBLE_EQ(simulate(p, plan).makespan, 15);
-  p.codecRates = {{"fp16", 10}};
+  p.codecRates = {{Codec::Fp16, 10}};
   EXPECT_DOUBLE_EQ(simulate(p, plan).makespan, 25);
   EXPECT_EQ(checkTimeline(p, plan, simulate(p, plan)), "");
   p.codecRates.clear();
@@ -144,19 +144,19 @@ TEST(Actions, ConvertingCopiesHalveTheLinkAndRunNoFasterThanTheirCodec) {
 
 TEST(Actions, CopiesSendPackedFormsAndRunNoFasterThanTheirCodec) {
   Problem p = twoLayers();
-  p.buffers[0].encodings = {{"mask+zfp:6", 20, 1, 4}, {"mask", 10, 0, 0}};
-  Plan plan = away(p, Action::Offload, "mask+zfp:6");
+  p.buffers[0].encodings = {{*parseForm("mask+zfp:6"), 20, 1, 4}, {Codec::Mask, 10, 0, 0}};
+  Plan plan = away(p, Action::Offload, *parseForm("mask+zfp:6"));
   EXPECT_EQ(checkPlan(p, plan, 1000), "");
   // 20 bytes at 10 a second: load f 0..2, out 2..4, g 4..5, bg 5..6, unpacking 6..10, bf 10..11.
   const Timeline timeline = simulate(p, plan);
   EXPECT_EQ(checkTimeline(p, plan, timeline), "");
   EXPECT_DOUBLE_EQ(timeline.makespan, 11);
   EXPECT_EQ(timeline.hostBytes, aligned(p, 20));
-  EXPECT_EQ(liveBytes(p, expand(p, plan)), liveBytes(p, expand(p, away(p, Action::Offload, ""))));
+  EXPECT_EQ(liveBytes(p, expand(p, plan)), liveBytes(p, expand(p, away(p, Action::Offload, {}))));
   p.buffers[0].encodings[0].bytes = 30; // 3 seconds out
   EXPECT_NE(checkTimeline(p, plan, timeline).find("it takes 3"), std::string::npos);
   for (const char *wrong : {"mask+zfp:8", "int8", "mask"}) {
-    plan.decisions[0].codec = wrong;
+    plan.decisions[0].codec = *parseForm(wrong);
     EXPECT_NE(checkPlan(p, plan, 1000).find("which the device does not have for it"), std::string::npos) << wrong;
   }
 }
@@ -165,7 +165,7 @@ TEST(Actions, CopiesTakeTheirContentionFromWhatRunsBesideThem) {
   Problem p = twoLayers();
   const auto span = [&](double contention) {
     p.link.contention = contention;
-    const Plan plan = away(p, Action::Offload, "");
+    const Plan plan = away(p, Action::Offload, {});
     const Timeline timeline = simulate(p, plan);
     EXPECT_EQ(problemError(p), "");
     EXPECT_EQ(checkTimeline(p, plan, timeline), "");
@@ -179,7 +179,7 @@ TEST(Actions, CopiesTakeTheirContentionFromWhatRunsBesideThem) {
   p = twoLayers();
   p.link = {100, 100, 100, 0};
   p.ops[2].seconds = 2;
-  Plan plan = away(p, Action::Offload, "");
+  Plan plan = away(p, Action::Offload, {});
   plan.decisions[0].absences[0].freeBefore = 3;
   for (const auto &[contention, expected] : {std::pair(0.0, 7.0), {0.005, 7.5}, {0.01, 8.0}, {0.05, 12.0}}) {
     p.link.contention = contention;
@@ -199,8 +199,8 @@ TEST(Actions, CopiesTakeTheirContentionFromWhatRunsBesideThem) {
 
 TEST(Actions, TheCheckerRejectsCodecsThatAreTooFastOrMissing) {
   Problem p = twoLayers();
-  p.buffers[0].encodings = {{"zfp", 20, 3, 5}};
-  const Plan plan = away(p, Action::Compress, "zfp");
+  p.buffers[0].encodings = {{Codec::Zfp, 20, 3, 5}};
+  const Plan plan = away(p, Action::Compress, Codec::Zfp);
   Timeline timeline = simulate(p, plan);
   p.buffers[0].encodings[0].decodeSeconds = 6;
   EXPECT_NE(checkTimeline(p, plan, timeline), "");
@@ -211,7 +211,7 @@ TEST(Actions, TheCheckerRejectsCodecsThatAreTooFastOrMissing) {
   EXPECT_NE(checkTimeline(p, plan, timeline), "") << "starts before its op has ended";
   Problem q = twoLayers();
   q.buffers[0].inversion = Inversion{{1}, 2};
-  const Plan inverts = away(q, Action::Invert, "");
+  const Plan inverts = away(q, Action::Invert, {});
   timeline = simulate(q, inverts);
   timeline.events.erase(std::find_if(timeline.events.begin(), timeline.events.end(),
                                      [](const Event &e) { return e.what == Event::What::Invert; }));

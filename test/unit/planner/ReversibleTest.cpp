@@ -73,10 +73,9 @@ private:
   }
 };
 
-Options allowing(std::set<std::string> actions) {
+Options allowing(Abilities actions) {
   Options options = everythingAllowed({});
-  options.executable = {"keep", "recompute"};
-  options.executable.insert(actions.begin(), actions.end());
+  options.executable = Abilities{Action::Keep, Action::Recompute} | actions;
   return options;
 }
 
@@ -100,13 +99,13 @@ Plan everythingDropped(const Reversible &net) {
 } // namespace
 
 TEST(Reversible, MixedNeedsTheSameMemoryForAnyNumberOfBlocks) {
-  const Bytes few = leastMemory(Reversible(6).problem, "mixed", allowing({"invert"}));
+  const Bytes few = leastMemory(Reversible(6).problem, "mixed", allowing({Action::Invert}));
   EXPECT_GT(few, 0);
   EXPECT_LE(few, 8 * unit);
   for (int blocks : {10, 20}) {
     const Reversible net(blocks);
-    EXPECT_EQ(leastMemory(net.problem, "mixed", allowing({"invert"})), few) << blocks;
-    const Answer answer = runStrategy(net.problem, few, "mixed", allowing({"invert"}));
+    EXPECT_EQ(leastMemory(net.problem, "mixed", allowing({Action::Invert})), few) << blocks;
+    const Answer answer = runStrategy(net.problem, few, "mixed", allowing({Action::Invert}));
     ASSERT_TRUE(std::holds_alternative<Plan>(answer));
     const Plan &plan = std::get<Plan>(answer);
     EXPECT_EQ(checkPlan(net.problem, plan, few), "");
@@ -142,13 +141,13 @@ TEST(Reversible, TheCheckerWantsSourcesBackBeforeTheInversionAndParametersUnchan
   EXPECT_NE(checkPlan(net.problem, circle, 1 << 20), "");
   Plan packed = plan;
   packed.decisions[net.v[5]] = {
-      Action::Offload, "fp16", {{v3.leaveAfter, v3.freeBefore, v3.returnAfter - 2, v3.neededBy - 1}}, ""};
+      Action::Offload, Codec::Fp16, {{v3.leaveAfter, v3.freeBefore, v3.returnAfter - 2, v3.neededBy - 1}}, ""};
   Problem halves = net.problem;
-  halves.codecRates = {{"fp16", 1e6}};
+  halves.codecRates = {{Codec::Fp16, 1e6}};
   EXPECT_NE(checkPlan(halves, packed, 1 << 20).find("comes back from fp16"), std::string::npos);
   for (const char *codec : {"zfp", "int8"}) {
     packed.decisions[net.v[5]].action = Action::Compress;
-    packed.decisions[net.v[5]].codec = codec;
+    packed.decisions[net.v[5]].codec = *parseForm(codec);
     EXPECT_NE(checkPlan(halves, packed, 1 << 20).find(std::string("comes back from ") + codec), std::string::npos);
   }
   Problem larger = net.problem;

@@ -70,7 +70,7 @@ TEST(SmallOptima, CheckmateEqualsEnumeration) {
     const Problem p = test::randomProblem(seed, shape);
     const Bytes keep = peakBytes(p, expand(p, keepPlan(p)));
     Options options;
-    options.executable = {"keep", "recompute"};
+    options.executable = {Action::Keep, Action::Recompute};
     options.pack = false; // its own excess is not checkmate's
     for (double share : {0.6, 0.8, 0.95}) {
       const Bytes memory = p.base + static_cast<Bytes>(static_cast<double>(keep - p.base) * share);
@@ -103,7 +103,7 @@ TEST(SmallOptima, CheckmateRoundsToPlansThatFit) {
     const Problem p = test::randomProblem(seed, shape);
     const Bytes keep = peakBytes(p, expand(p, keepPlan(p))), memory = p.base + (keep - p.base) / 10 * 8;
     Options whole, rounded;
-    whole.executable = rounded.executable = {"keep", "recompute"};
+    whole.executable = rounded.executable = {Action::Keep, Action::Recompute};
     whole.pack = rounded.pack = false;
     rounded.knobs = {{"ops", "1"}, {"relaxed", "1000"}};
     const Answer best = runStrategy(p, memory, "checkmate", whole),

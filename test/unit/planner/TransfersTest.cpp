@@ -107,11 +107,11 @@ TEST(Transfers, PackingInDeviceMemoryBeginsBehindTheLastReader) {
   row.op(Phase::Forward, {}, {x});
   row.op(Phase::Forward, {x}, {y});
   row.op(Phase::Forward, {y}, {y});
-  row.problem.buffers[x].encodings = {{"zfp", 25, 1, 1}};
+  row.problem.buffers[x].encodings = {{Codec::Zfp, 25, 1, 1}};
   Plan plan = row.placed();
   plan.decisions[x] = {};
   plan.decisions[x].action = Action::Compress;
-  plan.decisions[x].codec = "zfp";
+  plan.decisions[x].codec = Codec::Zfp;
   ASSERT_TRUE(placeTransfers(row.problem, 1 << 20, plan));
   EXPECT_EQ(plan.decisions[x].absences[0].leaveAfter, 1) << "the packed form would lie beside what the reader needs";
 }

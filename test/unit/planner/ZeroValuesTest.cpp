@@ -14,8 +14,8 @@ namespace sluice::planner {
 
 TEST(ZeroValues, CopiesThatLeaveZerosOutTakeAsLongAsWhatIsLeft) {
   Problem p = twoLayers();
-  p.codecRates = {{"zvc", 1000}};
-  const Plan plan = away(p, Action::Offload, "zvc");
+  p.codecRates = {{Codec::Zvc, 1000}};
+  const Plan plan = away(p, Action::Offload, Codec::Zvc);
   const auto span = [&](bool stay, double zeros, int elementBytes) {
     p.zerosStay = stay;
     p.buffers[0].zeroFraction = zeros;
@@ -36,7 +36,7 @@ TEST(ZeroValues, CopiesThatLeaveZerosOutTakeAsLongAsWhatIsLeft) {
   const Timeline timeline = simulate(p, plan);
   p.buffers[0].zeroFraction = 0.4;
   EXPECT_NE(checkTimeline(p, plan, timeline), "");
-  p.codecRates = {{"zvc", 10}};
+  p.codecRates = {{Codec::Zvc, 10}};
   EXPECT_DOUBLE_EQ(span(true, 0.5, 4), 25);
 }
 
@@ -46,23 +46,23 @@ TEST(ZeroValues, ZerosAreLeftOutWhereThatPays) {
     p.buffers[0].offloadable = true;
     p.buffers[0].zeroFraction = zeros;
     p.zerosStay = stay;
-    p.codecRates = {{"zvc", rate}};
+    p.codecRates = {{Codec::Zvc, rate}};
     Choice choice;
     choice.offloaded = {0};
-    choice.codec = "zvc";
+    choice.codec = Codec::Zvc;
     const Options options = everythingAllowed({});
     return Combiner(p, 1000, options).marked(choice).decisions[0].codec;
   };
-  EXPECT_EQ(codecOf(true, 0.5, 1000), "zvc");
-  EXPECT_EQ(codecOf(true, 0.5, 9), "") << "slower than the link";
-  EXPECT_EQ(codecOf(true, 0.03, 1000), "") << "its bits take more than its zeros";
-  EXPECT_EQ(codecOf(false, 0.5, 9), "zvc") << "behind the link it saves host memory";
+  EXPECT_EQ(codecOf(true, 0.5, 1000), Codec::Zvc);
+  EXPECT_EQ(codecOf(true, 0.5, 9), Codec::None) << "slower than the link";
+  EXPECT_EQ(codecOf(true, 0.03, 1000), Codec::None) << "its bits take more than its zeros";
+  EXPECT_EQ(codecOf(false, 0.5, 9), Codec::Zvc) << "behind the link it saves host memory";
 }
 
 TEST(ZeroValues, PayInAPoolWhateverTheLinkSays) {
   Problem p = twoLayers();
   p.zerosStay = true;
-  p.codecRates = {{"zvc", 9}};
+  p.codecRates = {{Codec::Zvc, 9}};
   p.buffers[0].zeroFraction = 0.5;
   EXPECT_FALSE(zerosPay(p, 0, false)) << "slower than the link";
   EXPECT_TRUE(zerosPay(p, 0, true)) << "it saves host memory";
