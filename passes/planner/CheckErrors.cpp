@@ -24,9 +24,9 @@ static const double *knownError(const Buffer &buffer, const Decision &d) {
 }
 
 /// What rounds adds up, in squares, to the square of the budget at most; what nobody knows the error of is refused.
-std::string checkErrors(const Problem &problem, const Plan &plan) {
+Status checkErrors(const Problem &problem, const Plan &plan) {
   if (!problem.errorBudget)
-    return "";
+    return Success{};
   double squares = 0;
   for (size_t b = 0; b < plan.decisions.size(); ++b) {
     const Decision &d = plan.decisions[b];
@@ -35,15 +35,15 @@ std::string checkErrors(const Problem &problem, const Plan &plan) {
       continue;
     const double *known = knownError(problem.buffers[b], d);
     if (!known)
-      return "buffer '" + problem.buffers[b].name + "' has no error for '" +
-             (d.action == Action::Invert ? "invert" : codecName(d.codec)) + "', which an error budget of " +
-             inDigits(*problem.errorBudget) + " asks for";
+      return Error{"buffer '" + problem.buffers[b].name + "' has no error for '" +
+                   (d.action == Action::Invert ? "invert" : codecName(d.codec)) + "', which an error budget of " +
+                   inDigits(*problem.errorBudget) + " asks for"};
     squares += *known * *known;
   }
   if (squares > *problem.errorBudget * *problem.errorBudget * (1 + 1e-12))
-    return "errors add up to " + inDigits(std::sqrt(squares)) + ", the error budget is " +
-           inDigits(*problem.errorBudget);
-  return "";
+    return Error{"errors add up to " + inDigits(std::sqrt(squares)) + ", the error budget is " +
+                 inDigits(*problem.errorBudget)};
+  return Success{};
 }
 
 } // namespace sluice::planner

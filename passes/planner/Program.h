@@ -5,6 +5,7 @@
 #pragma once
 
 #include "passes/planner/Plan.h"
+#include "runtime/Result.h"
 
 #include <string>
 #include <vector>
@@ -42,8 +43,8 @@ struct Accesses {
   bool hasGap() const { return lastForward >= 0 && firstLater > lastForward + 1; }
 };
 
-/// Empty when the problem is well formed; otherwise what is wrong, naming op or buffer with the values.
-std::string problemError(const Problem &problem);
+/// Refuses a problem that is not well formed, by the op or the buffer and the values.
+Status checkProblem(const Problem &problem);
 
 /// `bytes` rounded up to the problem's alignment.
 Bytes aligned(const Problem &problem, Bytes bytes);

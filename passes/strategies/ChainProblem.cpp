@@ -106,8 +106,8 @@ ChainPlan ChainProblem::planOf(const Plan &plan) const {
         return d.action == Action::Keep || (d.action == Action::Offload && !d.codec);
       });
   const Timeline timeline = simulate(problem, plan);
-  if (std::string error = checkTimeline(problem, plan, timeline); !error.empty())
-    throw std::logic_error("timeline of strategy '" + plan.strategy + "' fails the checker: " + error);
+  if (Status status = checkTimeline(problem, plan, timeline); !status)
+    throw std::logic_error("timeline of strategy '" + plan.strategy + "' fails the checker: " + status.error());
   for (const Event &e : timeline.events) {
     using What = ChainEvent::What;
     if (e.what == Event::What::Encode || e.what == Event::What::Decode || e.what == Event::What::Invert)
@@ -166,8 +166,8 @@ ChainAnswer ChainProblem::run(double memory, PlanFunction strategy, const Option
   if (auto *none = std::get_if<Infeasible>(&answer))
     return ChainInfeasible{size(none->smallestMemory), none->reason};
   const Plan &plan = std::get<Plan>(answer);
-  if (std::string error = checkPlan(problem, plan, bytes(memory)); !error.empty())
-    throw std::logic_error("plan of strategy '" + plan.strategy + "' fails the checker: " + error);
+  if (Status status = checkPlan(problem, plan, bytes(memory)); !status)
+    throw std::logic_error("plan of strategy '" + plan.strategy + "' fails the checker: " + status.error());
   return planOf(plan);
 }
 

@@ -143,8 +143,8 @@ private:
 static Answer planFreeLunch(const Problem &problem, Bytes memory, const Options &options) {
   const bool hybrid = numberKnob(options, "hybrid", 0) > 0;
   for (auto [wanted, action] : {std::pair(true, Ability(Codec::Zfp)), {hybrid, Action::Offload}})
-    if (std::string missing = missingAction(options, "freelunch", action); wanted && !missing.empty())
-      return Refused{missing};
+    if (Status may = checkAbility(options, "freelunch", action); wanted && !may)
+      return Refused{may.error()};
   const bool branches = std::any_of(problem.ops.begin(), problem.ops.end(),
                                     [](const Op &op) { return op.kind == OpKind::Join || op.kind == OpKind::Concat; });
   const int published = static_cast<int>(std::min(1e6, numberKnob(options, "buffers", 0)));

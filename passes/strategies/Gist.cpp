@@ -26,8 +26,8 @@ static Answer planGist(const Problem &problem, Bytes memory, const Options &opti
   Choice choice;
   choice.encode = true;
   if (numberKnob(options, "dpr", 0) > 0) {
-    if (std::string missing = missingAction(options, "gist", Codec::Fp16); !missing.empty())
-      return Refused{missing};
+    if (Status may = checkAbility(options, "gist", Codec::Fp16); !may)
+      return Refused{may.error()};
     for (int b = 0; b < static_cast<int>(problem.buffers.size()); ++b)
       if (problem.buffers[b].activation && encodingOf(problem.buffers[b], Codec::Fp16))
         choice.compressed.push_back(b);

@@ -61,8 +61,8 @@ static Answer planHascoet(const Problem &problem, Bytes memory, const Options &o
   const bool halves = numberKnob(options, "fp16", 1) > 0, inverts = numberKnob(options, "invert", 1) > 0;
   for (auto [wanted, action] :
        {std::pair(true, Ability(Action::Offload)), {halves, Codec::Fp16}, {inverts, Action::Invert}})
-    if (std::string missing = missingAction(options, "hascoet", action); wanted && !missing.empty())
-      return Refused{missing};
+    if (Status may = checkAbility(options, "hascoet", action); wanted && !may)
+      return Refused{may.error()};
   const Combiner combiner(problem, memory, options);
   std::set<int> inputs;
   for (const Op &op : problem.ops)

@@ -80,7 +80,7 @@ static bool isNumber(const std::string &text, double most) {
   return !text.empty() && *end == 0 && std::isfinite(value) && value >= 0 && value <= most;
 }
 
-static std::string knobError(const Strategy &strategy, const Options &options) {
+static Status checkKnobs(const Strategy &strategy, const Options &options) {
   for (const auto &[name, value] : options.knobs) {
     std::vector<std::string> names;
     const Knob *knob = nullptr;
@@ -89,23 +89,22 @@ static std::string knobError(const Strategy &strategy, const Options &options) {
       knob = own.name == name ? &own : knob;
     }
     if (!knob)
-      return "strategy '" + strategy.name + "' has no knob '" + name + "'" +
-             (names.empty() ? "" : ", it has " + listed(names));
+      return Error{"strategy '" + strategy.name + "' has no knob '" + name + "'" +
+                   (names.empty() ? "" : ", it has " + listed(names))};
     if (!isNumber(value, knob->most))
-      return "knob '" + name + "' of strategy '" + strategy.name + "' is '" + value +
-             "', it must be a number from 0 to " + std::to_string(static_cast<int64_t>(knob->most));
+      return Error{"knob '" + name + "' of strategy '" + strategy.name + "' is '" + value +
+                   "', it must be a number from 0 to " + std::to_string(static_cast<int64_t>(knob->most))};
   }
-  return "";
+  return Success{};
 }
 
-const Strategy *findStrategy(const std::string &name, const Options &options, std::string &error) {
+Result<const Strategy *> findStrategy(const std::string &name, const Options &options) {
   for (const Strategy &strategy : strategies())
     if (strategy.name == name) {
-      error = knobError(strategy, options);
-      return error.empty() ? &strategy : nullptr;
+      Status knobs = checkKnobs(strategy, options);
+      return knobs ? Result<const Strategy *>(&strategy) : knobs.takeError();
     }
-  error = "no strategy '" + name + "', there are " + listed(strategyNames());
-  return nullptr;
+  return Error{"no strategy '" + name + "', there are " + listed(strategyNames())};
 }
 
 Abilities allowedActions(const Options &options) { return options.executable - (lossyActions() - options.allowLossy); }
@@ -115,13 +114,13 @@ Options withoutUnnamed(Options options) {
   return options;
 }
 
-std::string missingAction(const Options &options, const std::string &strategy, Ability ability) {
+Status checkAbility(const Options &options, const std::string &strategy, Ability ability) {
   if (options.executable.has(ability))
-    return "";
+    return Success{};
   const std::string name = abilityName(ability), needs = "strategy '" + strategy + "' needs '" + name + "', which ";
   if (lossyActions().has(ability) && !options.allowLossy.has(ability))
-    return needs + "is lossy and must be named: --allow-lossy=" + name;
-  return needs + "the target does not execute";
+    return Error{needs + "is lossy and must be named: --allow-lossy=" + name};
+  return Error{needs + "the target does not execute"};
 }
 
 } // namespace sluice::planner

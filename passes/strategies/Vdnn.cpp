@@ -89,8 +89,8 @@ Answer planMode(const Problem &problem, Bytes memory, const Options &options, Mo
   const Combiner combiner(problem, memory, options);
   if (!combiner.can(Action::Offload))
     return Refused{std::string("strategy '") + name + "' needs action 'offload', which the target does not execute"};
-  if (std::string wrong = kernelsMissing(problem, options, name); !wrong.empty())
-    return Refused{wrong};
+  if (Status kernels = checkKernels(problem, options, name); !kernels)
+    return Refused{kernels.error()};
   return answerOf(combiner.complete(withWantedKernels(problem, options),
                                     offloadInputs(problem, mode, numberKnob(options, "stay", 0) > 0)),
                   name, memory);

@@ -273,8 +273,8 @@ static Answer planVdnnpp(const Problem &problem, Bytes memory, const Options &op
   const int mode = static_cast<int>(numberKnob(options, "mode", 0));
   if (mode == dyn && numberKnob(options, "kernels", 0) > 0)
     return Refused{"strategy 'vdnnpp' with mode=4 chooses kernels itself; leave knob 'kernels' out"};
-  if (std::string wrong = kernelsMissing(problem, options, "vdnnpp"); !wrong.empty())
-    return Refused{wrong};
+  if (Status kernels = checkKernels(problem, options, "vdnnpp"); !kernels)
+    return Refused{kernels.error()};
   const ProgramProtocol protocol(problem, memory, numberKnob(options, "synchronous", 0) > 0);
   if (mode == dyn)
     return answerOf(vdnnDyn(problem, memory, true,

@@ -5,6 +5,7 @@
 #include "passes/planner/Program.h"
 #include "passes/planner/Simulate.h"
 #include "passes/strategies/ChainProblem.h"
+#include "test/unit/MessageOf.h"
 
 #include <algorithm>
 #include <gtest/gtest.h>
@@ -72,8 +73,8 @@ static Plan planOf(const Problem &p, Bytes memory, const std::string &name, cons
   const Answer answer = runStrategy(p, memory, name, options);
   EXPECT_TRUE(std::holds_alternative<Plan>(answer));
   const Plan plan = std::holds_alternative<Plan>(answer) ? std::get<Plan>(answer) : keepPlan(p);
-  EXPECT_EQ(checkPlan(p, plan, memory), "");
-  EXPECT_EQ(checkTimeline(p, plan, simulate(p, plan)), "");
+  EXPECT_EQ(messageOf(checkPlan(p, plan, memory)), "");
+  EXPECT_EQ(messageOf(checkTimeline(p, plan, simulate(p, plan))), "");
   return plan;
 }
 

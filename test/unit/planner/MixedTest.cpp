@@ -7,6 +7,7 @@
 #include "passes/planner/Simulate.h"
 #include "passes/strategies/ChainProblem.h"
 #include "passes/strategies/Strategies.h"
+#include "test/unit/MessageOf.h"
 #include "test/unit/planner/Instances.h"
 #include "test/unit/planner/RandomChains.h"
 #include "test/unit/planner/RandomProblems.h"
@@ -171,7 +172,7 @@ static Problem costlyLinkOrShortOps(double contention) {
 TEST(Mixed, WeighsWhatCopiesTakeFromComputeAgainstReruns) {
   const auto actions = [](double contention) {
     const Problem p = costlyLinkOrShortOps(contention);
-    EXPECT_EQ(problemError(p), "");
+    EXPECT_EQ(messageOf(checkProblem(p)), "");
     const Answer answer = runStrategy(p, 320, "mixed", exact());
     std::map<Action, int> count;
     if (const auto *plan = std::get_if<Plan>(&answer))

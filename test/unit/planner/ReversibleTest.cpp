@@ -7,6 +7,7 @@
 #include "passes/planner/Simulate.h"
 #include "passes/planner/Transfers.h"
 #include "passes/strategies/ChainProblem.h"
+#include "test/unit/MessageOf.h"
 
 #include <gtest/gtest.h>
 
@@ -108,8 +109,8 @@ TEST(Reversible, MixedNeedsTheSameMemoryForAnyNumberOfBlocks) {
     const Answer answer = runStrategy(net.problem, few, "mixed", allowing({Action::Invert}));
     ASSERT_TRUE(std::holds_alternative<Plan>(answer));
     const Plan &plan = std::get<Plan>(answer);
-    EXPECT_EQ(checkPlan(net.problem, plan, few), "");
-    EXPECT_EQ(checkTimeline(net.problem, plan, simulate(net.problem, plan)), "");
+    EXPECT_EQ(messageOf(checkPlan(net.problem, plan, few)), "");
+    EXPECT_EQ(messageOf(checkTimeline(net.problem, plan, simulate(net.problem, plan))), "");
     EXPECT_EQ(plan.decisions[net.v[4]].action, Action::Invert);
   }
   EXPECT_GT(leastMemory(Reversible(30).problem, "mixed", allowing({})), few + 4 * unit) << "checkpoints grow";
@@ -124,8 +125,8 @@ TEST(Reversible, SumsAreRebuiltOnceTheirOtherAddendIsThereAndBeforeTheWeightChan
                                     [&](const Op &op) { return op.name == "dconv" + std::to_string(k); });
     EXPECT_EQ(plan.decisions[net.v[k - 1]].absences[0].neededBy, dconv - net.problem.ops.begin() + 1);
   }
-  EXPECT_EQ(checkPlan(net.problem, plan, 8 * unit), "");
-  EXPECT_EQ(checkTimeline(net.problem, plan, simulate(net.problem, plan)), "");
+  EXPECT_EQ(messageOf(checkPlan(net.problem, plan, 8 * unit)), "");
+  EXPECT_EQ(messageOf(checkTimeline(net.problem, plan, simulate(net.problem, plan))), "");
 }
 
 TEST(Reversible, TheCheckerWantsSourcesBackBeforeTheInversionAndParametersUnchanged) {
@@ -135,27 +136,28 @@ TEST(Reversible, TheCheckerWantsSourcesBackBeforeTheInversionAndParametersUnchan
   Plan late = plan;
   late.decisions[net.v[3]].absences[0].neededBy++;
   late.decisions[net.v[3]].absences[0].returnAfter++;
-  EXPECT_NE(checkPlan(net.problem, late, 1 << 20).find("change at"), std::string::npos);
+  EXPECT_NE(messageOf(checkPlan(net.problem, late, 1 << 20)).find("change at"), std::string::npos);
   Plan circle = plan;
   circle.decisions[net.v[5]] = plan.decisions[net.v[3]]; // v3 is rebuilt from v5
-  EXPECT_NE(checkPlan(net.problem, circle, 1 << 20), "");
+  EXPECT_NE(messageOf(checkPlan(net.problem, circle, 1 << 20)), "");
   Plan packed = plan;
   packed.decisions[net.v[5]] = {
       Action::Offload, Codec::Fp16, {{v3.leaveAfter, v3.freeBefore, v3.returnAfter - 2, v3.neededBy - 1}}, ""};
   Problem halves = net.problem;
   halves.codecRates = {{Codec::Fp16, 1e6}};
-  EXPECT_NE(checkPlan(halves, packed, 1 << 20).find("comes back from fp16"), std::string::npos);
+  EXPECT_NE(messageOf(checkPlan(halves, packed, 1 << 20)).find("comes back from fp16"), std::string::npos);
   for (const char *codec : {"zfp", "int8"}) {
     packed.decisions[net.v[5]].action = Action::Compress;
     packed.decisions[net.v[5]].codec = *parseForm(codec);
-    EXPECT_NE(checkPlan(halves, packed, 1 << 20).find(std::string("comes back from ") + codec), std::string::npos);
+    EXPECT_NE(messageOf(checkPlan(halves, packed, 1 << 20)).find(std::string("comes back from ") + codec),
+              std::string::npos);
   }
   Problem larger = net.problem;
   for (Buffer &b : larger.buffers)
     if (b.inversion)
       b.inversion->workspace = 50 * unit;
-  EXPECT_EQ(checkPlan(larger, plan, 60 * unit), "");
-  EXPECT_NE(checkPlan(larger, plan, 50 * unit), "") << "what an inversion needs besides counts";
+  EXPECT_EQ(messageOf(checkPlan(larger, plan, 60 * unit)), "");
+  EXPECT_NE(messageOf(checkPlan(larger, plan, 50 * unit)), "") << "what an inversion needs besides counts";
 }
 
 TEST(Reversible, BuffersThatAreRebuiltFromEachOtherAreNotBothInverted) {

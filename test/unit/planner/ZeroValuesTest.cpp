@@ -6,6 +6,7 @@
 #include "passes/planner/Words.h"
 #include "passes/strategies/ChainProblem.h"
 #include "passes/strategies/Combine.h"
+#include "test/unit/MessageOf.h"
 #include "test/unit/planner/TwoLayers.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +22,7 @@ TEST(ZeroValues, CopiesThatLeaveZerosOutTakeAsLongAsWhatIsLeft) {
     p.buffers[0].zeroFraction = zeros;
     p.buffers[0].elementBytes = elementBytes;
     const Timeline timeline = simulate(p, plan);
-    EXPECT_EQ(checkTimeline(p, plan, timeline), "");
+    EXPECT_EQ(messageOf(checkTimeline(p, plan, timeline)), "");
     EXPECT_GE(timeline.makespan, actionBound(p, 1000, allActions()));
     return timeline.makespan;
   };
@@ -35,7 +36,7 @@ TEST(ZeroValues, CopiesThatLeaveZerosOutTakeAsLongAsWhatIsLeft) {
   EXPECT_DOUBLE_EQ(span(true, 0.5, 2), 5 + 2 * 5.7);
   const Timeline timeline = simulate(p, plan);
   p.buffers[0].zeroFraction = 0.4;
-  EXPECT_NE(checkTimeline(p, plan, timeline), "");
+  EXPECT_NE(messageOf(checkTimeline(p, plan, timeline)), "");
   p.codecRates = {{Codec::Zvc, 10}};
   EXPECT_DOUBLE_EQ(span(true, 0.5, 4), 25);
 }
