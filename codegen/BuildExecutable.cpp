@@ -17,18 +17,18 @@ using namespace sluice;
 using namespace sluice::codegen;
 
 /// Beside the executable, in a folder of the caller's that goes with its temporary files.
-static std::string compileTo(const std::string &executable, const std::string &compiler,
-                             llvm::ArrayRef<llvm::StringRef> arguments) {
+static Status compileTo(const std::string &executable, const std::string &compiler,
+                        llvm::ArrayRef<llvm::StringRef> arguments) {
   std::vector<std::string> words;
   for (llvm::StringRef word : arguments)
     words.push_back(word.str());
   return runCompiler(compiler, words, fs::path(executable).parent_path().string());
 }
 
-static std::string buildHost(const std::string &source, const std::string &executable, const std::string &cpu) {
+static Status buildHost(const std::string &source, const std::string &executable, const std::string &cpu) {
   Result<HostToolchain> with = findHostToolchain(cpu);
   if (!with)
-    return with.error();
+    return with.takeError();
   std::vector<std::string> arguments = {with->compiler, "-fPIE", "-pie", "-Wl,-z,relro,-z,now"};
   llvm::append_range(arguments, with->compile);
   llvm::append_range(arguments, std::vector<std::string>{source, "-o", executable, with->runtime});
@@ -37,14 +37,15 @@ static std::string buildHost(const std::string &source, const std::string &execu
 }
 
 /// With the nvcc, the libraries and the architectures that this compiler's own cuda runtime was built with.
-static std::string buildCuda(const std::string &source, const std::string &executable) {
+static Status buildCuda(const std::string &source, const std::string &executable) {
   const Home home = findHome();
   const fs::path library = home.libraries / "libsluice_cuda.a";
   auto compiler = llvm::sys::findProgramByName(SLUICE_NVCC);
   // A path is found whether there is a file or not.
   if (!compiler || !fs::exists(*compiler) || !fs::exists(home.headers / "runtime") || !fs::exists(library))
-    return "there is no nvcc or no cuda runtime to build the program with; write it with --emit=project and build it "
-           "where they are";
+    return Error{
+        "there is no nvcc or no cuda runtime to build the program with; write it with --emit=project and build it "
+        "where they are"};
   std::string include = "-I" + home.headers.string(), archive = library.string();
   llvm::SmallVector<llvm::StringRef> arguments = {
       *compiler, "-std=c++17", "-O3", "-fmad=false", "--expt-relaxed-constexpr",
@@ -56,8 +57,8 @@ static std::string buildCuda(const std::string &source, const std::string &execu
   return compileTo(executable, *compiler, arguments);
 }
 
-std::string sluice::codegen::buildExecutable(const std::string &source, const std::string &executable, Target target,
-                                             const std::string &cpu) {
+Status sluice::codegen::buildExecutable(const std::string &source, const std::string &executable, Target target,
+                                        const std::string &cpu) {
   switch (target) {
   case Target::Host:
     return buildHost(source, executable, cpu);
@@ -77,14 +78,14 @@ static std::string projectLists(const fs::path &form, const std::string &name, c
   return text;
 }
 
-static std::string copyLibrary(const HeaderLibrary &library, const fs::path &to) {
+static Status copyLibrary(const HeaderLibrary &library, const fs::path &to) {
   if (!fs::exists(library.headers))
-    return "headers that the project needs are missing: looked in " + library.headers.string();
+    return Error{"headers that the project needs are missing: looked in " + library.headers.string()};
   fs::create_directories(to.parent_path());
   fs::copy(library.headers, to, fs::copy_options::recursive);
   if (fs::exists(library.licence))
     fs::copy_file(library.licence, to / "LICENSE", fs::copy_options::overwrite_existing);
-  return "";
+  return Success{};
 }
 
 /// What whoever gets the folder should know.
@@ -101,43 +102,42 @@ static std::string readmeOf(const std::string &name, sluice::Target target) {
          "libraries in `third_party/` have theirs beside them. The weights are those of the model, under its terms.\n";
 }
 
-static std::string writeFile(const fs::path &path, const std::string &text) {
+static Status writeFile(const fs::path &path, const std::string &text) {
   std::error_code error;
   llvm::raw_fd_ostream out(path.string(), error);
   if (error)
-    return "cannot write " + path.filename().string() + ": " + error.message();
+    return Error{"cannot write " + path.filename().string() + ": " + error.message()};
   out << text;
-  return "";
+  return Success{};
 }
 
-std::string sluice::codegen::writeProjectFiles(const std::string &folder, const std::string &name, Target target,
-                                               const std::string &cpu) {
+Status sluice::codegen::writeProjectFiles(const std::string &folder, const std::string &name, Target target,
+                                          const std::string &cpu) {
   const Home home = findHome();
   const fs::path project = folder;
   if (!fs::exists(home.sources / "runtime"))
-    return "the runtime's sources are missing: looked in " + home.sources.string();
+    return Error{"the runtime's sources are missing: looked in " + home.sources.string()};
   std::string lists = projectLists(home.sources / "codegen" / factsOf(target).project, name, cpu);
   try {
     fs::copy(home.sources / "runtime", project / "runtime", fs::copy_options::recursive);
     for (const TargetFacts &other : targetTable)
       if (other.target != target)
         fs::remove_all(project / "runtime" / other.name);
-    std::string error = copyLibrary(home.json, project / "third_party/nlohmann");
-    if (error.empty())
-      error = copyLibrary(home.toml, project / "third_party/toml++");
-    if (error.empty() && target == Target::Cuda)
-      error = copyLibrary(home.cudnnFrontend, project / "third_party/cudnn_frontend/include");
-    if (error.empty() && !fs::exists(home.sources / "LICENSE"))
-      error = "Sluice's licence is missing: looked in " + home.sources.string();
-    if (error.empty())
-      fs::copy_file(home.sources / "LICENSE", project / "LICENSE");
-    if (!error.empty())
-      return error;
+    std::vector<std::pair<const HeaderLibrary *, const char *>> libraries = {{&home.json, "third_party/nlohmann"},
+                                                                             {&home.toml, "third_party/toml++"}};
+    if (target == Target::Cuda)
+      libraries.push_back({&home.cudnnFrontend, "third_party/cudnn_frontend/include"});
+    for (const auto &[library, folder] : libraries)
+      if (Status copied = copyLibrary(*library, project / folder); !copied)
+        return copied;
+    if (!fs::exists(home.sources / "LICENSE"))
+      return Error{"Sluice's licence is missing: looked in " + home.sources.string()};
+    fs::copy_file(home.sources / "LICENSE", project / "LICENSE");
   } catch (const fs::filesystem_error &error) {
-    return error.what();
+    return Error{error.what()};
   }
   if (lists.empty())
-    return "cannot write CMakeLists.txt: its form is missing in " + home.sources.string();
-  const std::string error = writeFile(project / "CMakeLists.txt", lists);
-  return error.empty() ? writeFile(project / "README.md", readmeOf(name, target)) : error;
+    return Error{"cannot write CMakeLists.txt: its form is missing in " + home.sources.string()};
+  Status written = writeFile(project / "CMakeLists.txt", lists);
+  return written ? writeFile(project / "README.md", readmeOf(name, target)) : written;
 }

@@ -45,9 +45,7 @@ private:
   Status run(const std::string &program, const Words &arguments) const {
     Words all = {program};
     llvm::append_range(all, arguments);
-    if (std::string error = runCompiler(program, all, folder.string()); !error.empty())
-      return Error{error};
-    return Success{};
+    return runCompiler(program, all, folder.string());
   }
   /// One of binutils' programs, which compilers bring.
   Status runTool(const std::string &tool, const Words &arguments) const {

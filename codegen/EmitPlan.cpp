@@ -63,11 +63,12 @@ int codegen::printActions(const Document &d, llvm::raw_ostream &out) {
   for (train::DecisionAttr decision : d.plan.getDecisions()) {
     if (decision.getAction() == train::ActionKind::Keep)
       continue;
-    StringRef action = train::stringifyActionKind(decision.getAction()),
-              codec = decision.getCodec().getValue().split(':').first;
-    Sum &sum = sums[(action + (codec.empty() ? "" : " ") + codec).str()];
-    sum.role = roleText(decision.getAction(), findCodec(codec.str()));
-    sum.codec = parseCodec(codec.str()).value_or(Codec{});
+    Codec codec = *parseForm(decision.getCodec().getValue()); // the plan's verifier has read it
+    codec.rate = 0, codec.pool = 0;                           // whatever they are
+    StringRef action = train::stringifyActionKind(decision.getAction());
+    Sum &sum = sums[(action + (codec ? " " : "") + codecName(codec)).str()];
+    sum.role = roleText(decision.getAction(), factsOf(codec));
+    sum.codec = codec && !factsOf(codec)->readDirectly ? codec : Codec{};
     ++sum.tensors;
     sum.bytes += decision.getBytes();
     sum.seconds += decision.getSeconds().getValueAsDouble();

@@ -15,8 +15,8 @@ std::string codegen::codecText(Codec codec) {
     return "{}";
   std::string kind = std::string("Codec{Codec::") + factsOf(codec)->kindName;
   if (codec.mask)
-    return kind + ", " + std::to_string(codec.rate) + ", 0, true}";
-  return kind + (codec.kind == Codec::Zfp ? ", " + std::to_string(codec.rate) : "") + "}";
+    return kind + ", " + std::to_string(codec.bits()) + ", 0, true}";
+  return kind + (codec.kind == Codec::Zfp ? ", " + std::to_string(codec.bits()) : "") + "}";
 }
 
 std::string codegen::dataTypeText(DataType type) {

@@ -136,14 +136,14 @@ std::string saidIn(const std::string &log) {
 
 void codegen::limitCompiler(const CompilerLimits &to) { limits = to; }
 
-std::string codegen::runCompiler(const std::string &compiler, const std::vector<std::string> &arguments,
-                                 const std::string &folder) {
+Status codegen::runCompiler(const std::string &compiler, const std::vector<std::string> &arguments,
+                            const std::string &folder) {
   const std::string log = folder + "/compiler.log";
   pid_t child = 0;
   {
     Blocked blocked;
     if (const int failure = start(limited(arguments), folder, log, child))
-      return "cannot start " + compiler + ": " + std::strerror(failure);
+      return Error{"cannot start " + compiler + ": " + std::strerror(failure)};
     group = child;
   }
   const bool inTime = endsInTime(child);
@@ -154,13 +154,13 @@ std::string codegen::runCompiler(const std::string &compiler, const std::vector<
     ;
   group = 0;
   if (!inTime)
-    return "the C++ compiler has not ended after " + std::to_string(limits.seconds) +
-           " seconds; raise it with --limit compiler-seconds=N, or write the program with --emit=project";
+    return Error{"the C++ compiler has not ended after " + std::to_string(limits.seconds) +
+                 " seconds; raise it with --limit compiler-seconds=N, or write the program with --emit=project"};
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
-    return "";
+    return Success{};
   const std::string how = WIFSIGNALED(status) ? "signal " + std::to_string(WTERMSIG(status))
                                               : "status " + std::to_string(WEXITSTATUS(status));
-  return "the C++ compiler failed on the emitted program (" + how + "): " + saidIn(log);
+  return Error{"the C++ compiler failed on the emitted program (" + how + "): " + saidIn(log)};
 }
 
 void codegen::killCompiler() {

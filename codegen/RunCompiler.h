@@ -2,6 +2,8 @@
 // The C++ compiler as a process of its own, which ends with the one that started it.
 #pragma once
 
+#include "runtime/Result.h"
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -20,8 +22,7 @@ void limitCompiler(const CompilerLimits &limits);
 /// Runs a program with `arguments`, the first of which is its name; what it prints becomes part of the error. It and
 /// all that it starts are a process group of their own, and `folder` takes their temporary files and their output. What
 /// takes longer than it may is killed.
-std::string runCompiler(const std::string &compiler, const std::vector<std::string> &arguments,
-                        const std::string &folder);
+Status runCompiler(const std::string &compiler, const std::vector<std::string> &arguments, const std::string &folder);
 
 /// Kills the group that is running, if any, and waits for its leader. For signal handlers.
 void killCompiler();

@@ -28,8 +28,8 @@ static std::string rawBytes(ElementsAttr value) {
   return bytes;
 }
 
-std::string codegen::writeWeights(const std::string &path, const std::string &identity, ModuleOp module,
-                                  const TensorSource &source) {
+Status codegen::writeWeights(const std::string &path, const std::string &identity, ModuleOp module,
+                             const TensorSource &source) {
   std::vector<TensorToWrite> tensors;
   for (auto variable : module.getOps<VariableOp>()) {
     if (!fromFile(variable))
@@ -40,8 +40,8 @@ std::string codegen::writeWeights(const std::string &path, const std::string &id
     std::string_view bytes =
         variable.getValue() ? std::string_view() : source(origin ? origin.getValue() : StringRef(name));
     if (!variable.getValue() && static_cast<int64_t>(bytes.size()) != train::bytes(type))
-      return "the model holds " + std::to_string(bytes.size()) + " bytes for '" + name + "', " +
-             std::to_string(train::bytes(type)) + " are needed";
+      return Error{"the model holds " + std::to_string(bytes.size()) + " bytes for '" + name + "', " +
+                   std::to_string(train::bytes(type)) + " are needed"};
     tensors.push_back(
         {name, tensorOf(type).type, shapeOf(type), [variable, bytes](const TensorToWrite::Put &put) mutable {
            if (!variable.getValue())
@@ -53,7 +53,7 @@ std::string codegen::writeWeights(const std::string &path, const std::string &id
   try {
     writeSafetensors(path, {{"format", weightsFormat}, {"identity", identity}}, tensors);
   } catch (const std::exception &error) {
-    return error.what();
+    return Error{error.what()};
   }
-  return "";
+  return Success{};
 }

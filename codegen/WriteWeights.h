@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ir/Train.h"
+#include "runtime/Result.h"
 
 #include "mlir/IR/BuiltinOps.h"
 
@@ -17,9 +18,8 @@ using TensorSource = std::function<std::string_view(llvm::StringRef name)>;
 
 /// Whether any variable takes its first value from the file.
 bool needsWeights(mlir::ModuleOp module);
-/// Writes them under their variables' names, with the model's identity; the file appears when it is complete. Returns
-/// an error message, or nothing.
-std::string writeWeights(const std::string &path, const std::string &identity, mlir::ModuleOp module,
-                         const TensorSource &source);
+/// Writes them under their variables' names, with the model's identity; the file appears when it is complete.
+Status writeWeights(const std::string &path, const std::string &identity, mlir::ModuleOp module,
+                    const TensorSource &source);
 
 } // namespace sluice::codegen

@@ -57,7 +57,7 @@ std::optional<std::vector<int64_t>> shapeOfFloats(const onnx::TypeProto &type, c
   std::vector<int64_t> shape;
   for (const auto &extent : type.tensor_type().shape().dim())
     shape.push_back(extent.has_dim_value() ? extent.dim_value() : 0);
-  if (llvm::any_of(shape, [](int64_t extent) { return extent < 1; }) || !refusedShape(shape, limits).empty())
+  if (llvm::any_of(shape, [](int64_t extent) { return extent < 1; }) || !checkShape(shape, limits))
     return std::nullopt;
   return shape;
 }

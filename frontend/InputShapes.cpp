@@ -158,8 +158,8 @@ private:
         openDimensions.push_back({&input, i, i == entry.batchDim});
       entry.shape.push_back(extent);
     }
-    if (std::string why = refusedShape(entry.programShape(), spec.limits); openDimensions.empty() && !why.empty())
-      return Error{"input '" + input.name() + "' " + why};
+    if (Status shape = checkShape(entry.programShape(), spec.limits); openDimensions.empty() && !shape)
+      return Error{"input '" + input.name() + "' " + shape.error()};
     graph.inputs.push_back(std::move(entry));
     return Success{};
   }

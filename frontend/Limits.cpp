@@ -65,22 +65,22 @@ std::string overLimit(const std::string &has, int64_t limit, const char *name) {
   return raisable ? text + "; raise it with --limit " + name + "=N" : text;
 }
 
-std::string refusedShape(const std::vector<int64_t> &shape, const Limits &limits) {
+Status checkShape(const std::vector<int64_t> &shape, const Limits &limits) {
   if (static_cast<int64_t>(shape.size()) > limits.rank)
-    return overLimit("rank " + std::to_string(shape.size()), limits.rank, "rank");
+    return Error{overLimit("rank " + std::to_string(shape.size()), limits.rank, "rank")};
   std::optional<int64_t> count = elementCount(shape);
   if (!count)
-    return "of shape " + shapeText(shape) + " is too large to address";
+    return Error{"of shape " + shapeText(shape) + " is too large to address"};
   if (*count > limits.elements)
-    return "of shape " + shapeText(shape) + " " +
-           overLimit(std::to_string(*count) + " elements", limits.elements, "elements");
+    return Error{"of shape " + shapeText(shape) + " " +
+                 overLimit(std::to_string(*count) + " elements", limits.elements, "elements")};
   if (*count == 0)
-    return "of shape " + shapeText(shape) + " is empty";
+    return Error{"of shape " + shapeText(shape) + " is empty"};
   for (int64_t extent : shape)
     if (extent > limits.extent)
-      return "of shape " + shapeText(shape) + " " +
-             overLimit("an extent of " + std::to_string(extent), limits.extent, "extent");
-  return "";
+      return Error{"of shape " + shapeText(shape) + " " +
+                   overLimit("an extent of " + std::to_string(extent), limits.extent, "extent")};
+  return Success{};
 }
 
 } // namespace sluice

@@ -31,9 +31,8 @@ Status parseLimit(const std::string &argument, Limits &limits);
 /// "nodes (200000), inlined-nodes (200000), ...", for --help.
 std::string describeLimits();
 
-/// Why a tensor of this shape is refused, as the end of a sentence that begins with the tensor, or nothing. Empty
-/// tensors are refused, too.
-std::string refusedShape(const std::vector<int64_t> &shape, const Limits &limits);
+/// Refuses a tensor of this shape by the end of a sentence that begins with the tensor; empty ones, too.
+Status checkShape(const std::vector<int64_t> &shape, const Limits &limits);
 /// "has 300 nodes, more than the limit of 200; raise it with --limit nodes=N"
 std::string overLimit(const std::string &has, int64_t limit, const char *name);
 

@@ -68,8 +68,8 @@ std::vector<std::string> NamePatterns::unmatched(const std::vector<std::string> 
   return none;
 }
 
-/// Adds the lines of a file; what is wrong with it, or nothing.
-static std::string addLines(const std::string &path, std::vector<std::string> &patterns) {
+/// Adds the lines of a file; errors are the end of a sentence that begins with it.
+static Status addLines(const std::string &path, std::vector<std::string> &patterns) {
   constexpr size_t mostBytesOfFile = 1 << 24;
   std::ifstream file(path, std::ios::binary);
   const size_t before = patterns.size();
@@ -82,10 +82,10 @@ static std::string addLines(const std::string &path, std::vector<std::string> &p
       patterns.push_back(line);
   }
   if (bytes > mostBytesOfFile)
-    return "has more than " + std::to_string(mostBytesOfFile) + " bytes";
+    return Error{"has more than " + std::to_string(mostBytesOfFile) + " bytes"};
   if (!file.eof())
-    return "cannot be read";
-  return patterns.size() == before ? "holds no regular expression" : "";
+    return Error{"cannot be read"};
+  return patterns.size() == before ? Status(Error{"holds no regular expression"}) : Success{};
 }
 
 Result<std::vector<std::string>> readPatterns(const std::string &flag, const std::vector<std::string> &words) {
@@ -93,8 +93,8 @@ Result<std::vector<std::string>> readPatterns(const std::string &flag, const std
   for (const std::string &word : words)
     if (word.empty() || word.front() != '@')
       patterns.push_back(word);
-    else if (const std::string why = addLines(word.substr(1), patterns); !why.empty())
-      return Error{flag + "=" + word + ": the file " + why};
+    else if (const Status added = addLines(word.substr(1), patterns); !added)
+      return Error{flag + "=" + word + ": the file " + added.error()};
   auto compiled = NamePatterns::compile(flag, patterns);
   return compiled ? Result<std::vector<std::string>>(std::move(patterns)) : compiled.takeError();
 }

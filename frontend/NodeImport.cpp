@@ -62,11 +62,21 @@ Value NodeImport::read(FlatSymbolRefAttr variable, RankedTensorType type) {
   return read;
 }
 
-Value NodeImport::readSource(const Source &source, const Use &use) {
-  auto variable = function.variables.get(source, use, user(), function.error);
-  if (!variable || failed(checkSize(cast<RankedTensorType>(variable.getType()), "tensor '" + source.name + "'")))
+/// Null after an error.
+train::VariableOp NodeImport::variableOf(const Source &source, const Use &use) {
+  Result<train::VariableOp> variable = function.variables.get(source, use, user());
+  if (!variable) {
+    function.error = variable.error();
     return {};
-  return read(FlatSymbolRefAttr::get(variable.getSymNameAttr()), cast<RankedTensorType>(variable.getType()));
+  }
+  const auto type = cast<RankedTensorType>(variable->getType());
+  return succeeded(checkSize(type, "tensor '" + source.name + "'")) ? *variable : train::VariableOp();
+}
+
+Value NodeImport::readSource(const Source &source, const Use &use) {
+  train::VariableOp variable = variableOf(source, use);
+  return variable ? read(FlatSymbolRefAttr::get(variable.getSymNameAttr()), cast<RankedTensorType>(variable.getType()))
+                  : Value();
 }
 
 /// A tensor under a view is initialized for the op after it.
@@ -161,10 +171,8 @@ FlatSymbolRefAttr NodeImport::state(int input, Use::Kind kind) {
   Source own = *found;
   if (function.repeated.contains(node.input(input)))
     own.name = node.input(input); // what a step changes is no longer equal to what was computed in the same way
-  auto variable = function.variables.get(own, use, user(), function.error);
-  if (!variable || failed(checkSize(cast<RankedTensorType>(variable.getType()), "tensor '" + own.name + "'")))
-    return {};
-  return FlatSymbolRefAttr::get(variable.getSymNameAttr());
+  train::VariableOp variable = variableOf(own, use);
+  return variable ? FlatSymbolRefAttr::get(variable.getSymNameAttr()) : FlatSymbolRefAttr();
 }
 
 LogicalResult NodeImport::countConstant(const HostTensor &value) {

@@ -170,6 +170,7 @@ private:
   mlir::LogicalResult countConstant(const HostTensor &value);
   /// A constant that the model does not have, without its value; `purpose` names it after the node's output.
   Source inventedSource(const std::string &purpose, std::vector<int64_t> shape, int32_t elementType) const;
+  train::VariableOp variableOf(const Source &source, const Use &use);
   mlir::Value readSource(const Source &source, const Use &use);
   mlir::Value readNumbers(const Source &source, int input, const Use &use);
   std::string user() const;

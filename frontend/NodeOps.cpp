@@ -8,8 +8,8 @@ using namespace mlir;
 namespace sluice {
 
 LogicalResult NodeImport::checkSize(RankedTensorType type, const std::string &what) {
-  std::string why = refusedShape(type.getShape().vec(), spec().limits);
-  return why.empty() ? success() : error(what + " " + why);
+  const Status shape = checkShape(type.getShape().vec(), spec().limits);
+  return shape ? success() : error(what + " " + shape.error());
 }
 
 bool NodeImport::finish(Operation *op) {

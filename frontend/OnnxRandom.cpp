@@ -42,8 +42,8 @@ Value noise(NodeImport &node, std::vector<int64_t> shape, bool isWritten, train:
   if (const int64_t replaced = node.graph().replacedBatch;
       isWritten && replaced && !shape.empty() && shape[0] == replaced)
     shape[0] = node.graph().batch;
-  if (std::string why = refusedShape(shape, node.spec().limits); !why.empty()) {
-    (void)node.error("draws a tensor that " + why);
+  if (Status small = checkShape(shape, node.spec().limits); !small) {
+    (void)node.error("draws a tensor that " + small.error());
     return {};
   }
   Value zero = node.scalar(0, "noise");

@@ -148,13 +148,11 @@ train::VariableOp Variables::create(const Source &source, const Use &use, const 
   return variable;
 }
 
-train::VariableOp Variables::get(const Source &source, const Use &use, const std::string &user, std::string &error) {
+Result<train::VariableOp> Variables::get(const Source &source, const Use &use, const std::string &user) {
   bool known = source.elementType == onnx::TensorProto::FLOAT || source.elementType == onnx::TensorProto::INT64;
-  if (!known && !source.value) {
-    error = "tensor '" + source.name + "' has element type " + elementTypeName(source.elementType) +
-            "; only float32 models are trained, convert it to float32";
-    return {};
-  }
+  if (!known && !source.value)
+    return Error{"tensor '" + source.name + "' has element type " + elementTypeName(source.elementType) +
+                 "; only float32 models are trained, convert it to float32"};
   train::VariableOp &variable = made[{source.name, use.isState(), source.invented}];
   if (!variable)
     variable = create(source, use, decide(source, use, user), *symbols.insert(symbolFor(source, use.isState())).first);

@@ -41,9 +41,8 @@ struct Use {
 class Variables {
 public:
   Variables(mlir::ModuleOp module, const TrainingSpec &spec, const HandRoles &hand, bool constantsAreWeights);
-  /// The variable for a use of `source` by `user` ("node 'conv1' (Conv)"); made on first use. Null after setting
-  /// `error`.
-  train::VariableOp get(const Source &source, const Use &use, const std::string &user, std::string &error);
+  /// The variable for a use of `source` by `user` ("node 'conv1' (Conv)"); made on first use.
+  Result<train::VariableOp> get(const Source &source, const Use &use, const std::string &user);
   /// Drops variables that no function uses.
   void removeUnused();
   /// Says of variables which other names their tensors have.

@@ -22,18 +22,9 @@ Attribute sluice::attributeOf(Builder &b, const Window &value) {
 Attribute sluice::attributeOf(Builder &b, const Algorithm &value) {
   return train::AlgorithmAttr::get(b.getContext(), b.getStringAttr(value.name), value.parts, value.workspace);
 }
-/// What parseCodec() reads the codec from.
-static std::string codecName(Codec codec) {
-  if (codec.kind == Codec::None)
-    return "";
-  std::string name = codec.mask ? std::string(maskPrefix) : "";
-  name += factsOf(codec)->name;
-  if (codec.rate != Codec().rate)
-    name += ":" + std::to_string(codec.rate);
-  return codec.pool ? name + ":pool=" + std::to_string(codec.pool) : name;
-}
-
 Attribute sluice::attributeOf(Builder &b, Codec value) {
+  if (value.bits() == Codec().bits())
+    value.rate = 0; // one attribute for what is packed in one way
   return sched::CodecAttr::get(b.getContext(), b.getStringAttr(codecName(value)));
 }
 Attribute sluice::attributeOf(Builder &b, const TensorArgument &value) {

@@ -7,36 +7,35 @@ using namespace mlir;
 using namespace sluice;
 using namespace sluice::train;
 
-RankedTensorType sluice::packedType(RankedTensorType raw, StringRef codec) {
+RankedTensorType sluice::packedType(RankedTensorType raw, Codec codec) {
   MLIRContext *context = raw.getContext();
-  if (codec == "mask" && train::isReal(raw))
+  const bool isTaken = codec.kind == Codec::Fp16 ? raw.getElementType().isF32() : codec && train::isReal(raw);
+  if (isTaken && codec.kind == Codec::Mask)
     return RankedTensorType::get(raw.getShape(), IntegerType::get(context, 1), raw.getEncoding());
-  auto known = parseCodec(codec);
   // Statistics, [C] vectors, are too small to gain from it and too sensitive to be rounded.
-  const bool taken = known && (known->kind == Codec::Fp16 ? raw.getElementType().isF32() : train::isReal(raw));
-  if (!taken || raw.getRank() < 2)
+  if (!isTaken || factsOf(codec)->readDirectly || raw.getRank() < 2)
     return {};
-  return RankedTensorType::get({packedBytes(*known, tensorOf(raw))}, IntegerType::get(context, 8));
+  return RankedTensorType::get({packedBytes(codec, tensorOf(raw))}, IntegerType::get(context, 8));
 }
 
 std::optional<Codec> sluice::codecOfCopies(StringRef name) {
   auto codec = parseCodec(name);
-  return codec && codec->kind != Codec::None ? codec : std::nullopt;
+  return codec && *codec ? codec : std::nullopt;
 }
 
 std::string sluice::codecsOfCopies() {
   SmallVector<StringRef> names;
   for (const CodecFacts &facts : codecTable)
-    if (facts.kind != Codec::None)
+    if (!facts.readDirectly)
       names.push_back(facts.name);
   return llvm::join(ArrayRef(names).drop_back(), ", ") + " and " + names.back().str();
 }
 
 /// Whether `packed` is what `codec` makes of `raw` on the device.
 static LogicalResult checkPacked(Operation *op, Type raw, Type packed, StringRef codec) {
-  RankedTensorType wanted = packedType(cast<RankedTensorType>(raw), codec);
-  const CodecFacts *facts = findCodec(codec);
-  if (!wanted || !facts || !(facts->onDevice || facts->readDirectly))
+  const Codec form = parseForm(codec).value_or(Codec{});
+  RankedTensorType wanted = packedType(cast<RankedTensorType>(raw), form);
+  if (!wanted || !(factsOf(form)->onDevice || factsOf(form)->readDirectly))
     return op->emitOpError() << "knows no codec '" << codec << "' for " << raw;
   if (wanted != packed)
     return op->emitOpError() << "with codec '" << codec << "' packs " << raw << " as " << wanted << ", not " << packed;
@@ -55,9 +54,9 @@ LogicalResult DecodeOp::verify() { // C1
 
 LogicalResult PackedMaskOp::verify() { // C1
   auto encode = getPacked().getDefiningOp<EncodeOp>();
-  if (!encode || !hasMask(encode.getCodec().str()))
+  if (!encode || !parseForm(encode.getCodec()).value_or(Codec{}).mask)
     return emitOpError() << "finds no mask in a value that no train.encode with a mask gives";
-  RankedTensorType wanted = packedType(cast<RankedTensorType>(encode.getX().getType()), "mask");
+  RankedTensorType wanted = packedType(cast<RankedTensorType>(encode.getX().getType()), Codec{Codec::Mask});
   if (getMask().getType() != wanted)
     return emitOpError() << "takes the mask of " << encode.getX().getType() << " for " << getMask().getType();
   return success();
@@ -84,11 +83,12 @@ LogicalResult OffloadOp::verify() {
     return emitOpError() << "copies " << getX().getType() << " into " << getHandle().getType();
   if (!getCodec()) // C2
     return success();
-  if (!codecOfCopies(*getCodec()))
+  const auto codec = codecOfCopies(*getCodec());
+  if (!codec)
     return emitOpError() << "knows no codec '" << *getCodec() << "'; there are " << codecsOfCopies();
-  if (!packedType(cast<RankedTensorType>(getX().getType()), *getCodec()))
+  if (!packedType(cast<RankedTensorType>(getX().getType()), *codec))
     return emitOpError() << "with codec '" << *getCodec() << "' packs "
-                         << (parseCodec(*getCodec())->kind == Codec::Fp16 ? "f32 tensors" : "floats and halves")
+                         << (codec->kind == Codec::Fp16 ? "f32 tensors" : "floats and halves")
                          << " of rank 2 and more only, not " << getX().getType();
   return success();
 }
@@ -97,7 +97,7 @@ Value OffloadOp::original() { return getX(); }
 std::string OffloadOp::storageSuffix() { return "_host"; }
 int64_t OffloadOp::storageBytes() {
   auto raw = cast<RankedTensorType>(getX().getType());
-  return bytes(getCodec() ? packedType(raw, *getCodec()) : raw);
+  return bytes(getCodec() ? packedType(raw, *parseCodec(*getCodec())) : raw);
 }
 
 Value PrefetchOp::original() { return getHandle().getDefiningOp<OffloadOp>().getX(); }

@@ -15,11 +15,6 @@ static bool isTime(FloatAttr seconds) { return seconds.getValueAsDouble() >= 0; 
 /// Of a position that the action has no use for.
 static bool isUnset(int32_t position) { return position == -1; }
 
-static bool isCodecOrNone(StringAttr codec) {
-  const CodecFacts *facts = findCodec(codec.getValue());
-  return codec.empty() || (facts && (facts->readDirectly || parseCodec(codec.getValue())));
-}
-
 static LogicalResult verifyAbsence(function_ref<InFlightDiagnostic()> emitError, StringAttr storage, ActionKind action,
                                    AbsenceAttr a) {
   const bool leavesInOrder = 0 <= a.getLeaveAfter() && a.getLeaveAfter() < a.getFreeBefore();
@@ -40,7 +35,7 @@ LogicalResult DecisionAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (bytes < 0 || !isTime(seconds) || !isTime(stall))
     return emitError() << "the plan's figures for " << storage << " are below 0: " << bytes << " bytes, " << seconds
                        << ", " << stall;
-  if (!isCodecOrNone(codec))
+  if (!parseForm(codec.getValue()))
     return emitError() << "the plan packs " << storage << " with " << codec << ", which is no codec";
   const bool stays = action == ActionKind::Keep || action == ActionKind::Recompute;
   if (stays && !codec.empty())

@@ -14,9 +14,10 @@ namespace sluice {
 Shape shapeOf(mlir::RankedTensorType type);
 Tensor tensorOf(mlir::RankedTensorType type);
 
-/// What a codec makes of a tensor: the mask of floats, or a vector of i8. Null for an unknown codec, of other elements
-/// than f32 for all but zvc and masks (halves are half as large already), and of vectors for all but masks.
-mlir::RankedTensorType packedType(mlir::RankedTensorType raw, llvm::StringRef codec);
+/// What a codec makes of a tensor: the mask of floats, or a vector of i8. Null without a codec and for pools' indices
+/// and counters, of other elements than f32 for fp16 (halves are half as large already), and of vectors for all but
+/// masks.
+mlir::RankedTensorType packedType(mlir::RankedTensorType raw, Codec codec);
 
 /// The codec of this name if copies can apply it, and the names of all such.
 std::optional<Codec> codecOfCopies(llvm::StringRef name);

@@ -325,10 +325,11 @@ LogicalResult CopyOp::verify() {
   int64_t wanted = device.getBytes();
   bool pooled = poolBytes(getCodec()) > 0;
   if (getCodec()) {
-    if (!sluice::codecOfCopies(*getCodec()))
+    const std::optional<Codec> codec = sluice::codecOfCopies(*getCodec());
+    if (!codec)
       return emitOpError() << "knows no codec '" << *getCodec() << "'; there are " << sluice::codecsOfCopies();
     auto type = getType() ? dyn_cast<RankedTensorType>(*getType()) : RankedTensorType();
-    RankedTensorType packed = type && sluice::train::isAddressable(type) ? sluice::packedType(type, *getCodec()) : type;
+    RankedTensorType packed = type && sluice::train::isAddressable(type) ? sluice::packedType(type, *codec) : type;
     if (!type || !packed || packed == type || bytesOf(type) != wanted) // C4
       return emitOpError() << "of '" << device.getName() << "' of " << wanted << " bytes cannot pack "
                            << getType().value_or(Type()) << " with codec '" << *getCodec() << "'";

@@ -58,7 +58,9 @@ public:
   }
 
 private:
-  RankedTensorType maskType(int s) const { return packedType(cast<RankedTensorType>(contents[s].getType()), "mask"); }
+  RankedTensorType maskType(int s) const {
+    return packedType(cast<RankedTensorType>(contents[s].getType()), Codec::Mask);
+  }
 
   /// Kernels compute as the plan says, before anything is cloned.
   LogicalResult takeAlternatives() {
@@ -84,7 +86,7 @@ private:
   LogicalResult checkMaskReaders() {
     for (auto encode : step.getOps<EncodeOp>())
       for (Operation *reader : encode.getPacked().getUsers())
-        if (encode.getCodec() == "mask" && (!isa<FusedOp>(reader) || isForward(reader)))
+        if (*parseForm(encode.getCodec()) == Codec::Mask && (!isa<FusedOp>(reader) || isForward(reader)))
           return reader->emitError() << "'" << nodeName(reader->getLoc()) << "' reads the values of '"
                                      << storages[storages.of(encode.getX())].name
                                      << "', of which the plan keeps a mask only";
@@ -132,8 +134,8 @@ private:
   void offload(OpBuilder &b, int s, Value value) {
     auto type = cast<RankedTensorType>(value.getType());
     // Pool indices and statistics are copied as they are.
-    const std::string &wanted = plan.decisions[s].codec;
-    auto codec = wanted.empty() || !packedType(type, wanted) ? StringAttr() : b.getStringAttr(wanted);
+    const Codec wanted = plan.decisions[s].codec;
+    auto codec = packedType(type, wanted) ? b.getStringAttr(codecName(wanted)) : StringAttr();
     handles[s] = OffloadOp::create(b, value.getLoc(), HostHandleType::get(b.getContext(), type), value, codec);
     ++offloads;
   }
@@ -154,8 +156,8 @@ private:
       ++inverted;
       return;
     }
-    bool positive = d.codec == "mask" && *maskIsPositive(contents[s], storages);
-    handles[s] = EncodeOp::create(b, value.getLoc(), packedType(type, d.codec), value, d.codec, positive);
+    bool positive = d.codec.kind == Codec::Mask && *maskIsPositive(contents[s], storages);
+    handles[s] = EncodeOp::create(b, value.getLoc(), packedType(type, d.codec), value, codecName(d.codec), positive);
     ++packed;
   }
 
@@ -174,7 +176,7 @@ private:
       now =
           PrefetchOp::create(b, original.getLoc(), cast<HostHandleType>(handles[s].getType()).getTensor(), handles[s]);
     else
-      now = DecodeOp::create(b, original.getLoc(), original.getType(), handles[s], d.codec);
+      now = DecodeOp::create(b, original.getLoc(), original.getType(), handles[s], codecName(d.codec));
     replace(original, now);
   }
 
@@ -215,8 +217,7 @@ private:
 
   /// Whether the result of the op that is undone comes back from half precision.
   bool fromHalves(const StorageInversion &inversion) const {
-    auto codec = parseCodec(plan.decisions[inversion.sources.front()].codec);
-    return codec && codec->kind == Codec::Fp16;
+    return plan.decisions[inversion.sources.front()].codec.kind == Codec::Fp16;
   }
 
   void recompute(OpBuilder &b, Operation *op) {

@@ -71,7 +71,7 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
       return failWith(module, 2) << asked.error();
     const PlanRequest &request = *asked;
     planner::Problem problem =
-        problemOfStep(module, step, storages, *known, target, oneMemory, request.zfp, request.errorBudget);
+        problemOfStep(module, step, storages, *known, target, oneMemory, request.rate, request.errorBudget);
 
     planner::Answer keep = keepOf(problem, "step");
     if (auto *refused = std::get_if<planner::Refused>(&keep))
@@ -106,9 +106,7 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
     for (const planner::Buffer &buffer : problem.buffers)
       nodes.push_back(storages[buffer.id].values.empty() ? "" : nodeName(storages[buffer.id].values.front().getLoc()));
     std::vector<ActionCost> costs = actionCosts(problem, plan, timeline);
-    const auto codecs = [&](const std::string &codec) {
-      return codec == "zvc" ? request.zvc : withRate(codec, request.zfp);
-    };
+    const auto codecs = [&](Codec codec) { return request.withParameters(codec); };
     setLossyPlan(module, lossyPlan(problem, plan));
     attr::set<attr::Plan>(step, planAttribute(step.getContext(), problem, plan, summary, costs, nodes, codecs));
     return success();
@@ -188,15 +186,14 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
   /// host memory that saves, else as mixed chooses. Positions stay those of raw copies, so the plan is at worst more
   /// careful than it need be.
   void choosePacking(const planner::Problem &problem, const PlanRequest &request, planner::Plan &plan) {
-    const bool pooled = sluice::parseCodec(request.zvc)->pool > 0;
     for (auto [index, d] : llvm::enumerate(plan.decisions)) {
       const planner::Buffer &buffer = problem.buffers[index];
-      if (request.codec.empty() || d.action != planner::Action::Offload || !d.codec.empty() || !buffer.compared)
+      if (request.codec == Codec::None || d.action != planner::Action::Offload || d.codec || !buffer.compared)
         continue;
-      const std::string form =
-          request.codec == "zvc" ? request.codec : packedForm(*findCodec(request.codec), *buffer.compared);
-      if (!form.empty() && packsOnCopies(buffer, form) && // else indices or statistics
-          (form != "zvc" || planner::zerosPay(problem, static_cast<int>(index), pooled)) &&
+      const Codec form =
+          request.codec == Codec::Zvc ? Codec::Zvc : packedForm(*factsOf(request.codec), *buffer.compared);
+      if (form && packsOnCopies(buffer, form) && // else indices or statistics
+          (form.kind != Codec::Zvc || planner::zerosPay(problem, static_cast<int>(index), request.pool > 0)) &&
           planner::mayRound(problem, plan, static_cast<int>(index), form))
         d.codec = form;
     }
@@ -211,23 +208,25 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
       if (d.action != planner::Action::Offload)
         continue;
       const int64_t raw = problem.buffers[index].bytes;
-      const bool zeros = d.codec == "zvc";
-      (zeros && sluice::parseCodec(request.zvc)->pool > 0 ? pooled : slots) +=
+      const bool zeros = d.codec.kind == Codec::Zvc;
+      (zeros && request.pool > 0 ? pooled : slots) +=
           slotBytes(zeros ? zvcTableBytes(raw) + raw : planner::copiedBytes(problem, static_cast<int>(index), d));
     }
-    return slots + std::min(pooled + poolIndexBytes(pooled), sluice::parseCodec(request.zvc)->pool);
+    return slots + std::min(pooled + poolIndexBytes(pooled), request.pool);
   }
 
   /// The last guard of --allow-lossy, whatever a strategy does.
   LogicalResult checkLossy(const planner::Plan &plan, const planner::Options &options) {
     for (const planner::Decision &d : plan.decisions) {
-      const CodecFacts *codec = findCodec(d.codec);
-      std::string needed = d.action == planner::Action::Invert ? "invert" : codec ? codec->name : "";
-      if (llvm::is_contained(planner::lossyActions(), needed) && !options.allowLossy.count(needed))
-        return failWith(getOperation(), 2) << "strategy '" << strategy << "' uses " << needed
-                                           << ", which is lossy; allow it with --allow-lossy=" << needed;
+      const planner::Ability used =
+          d.action == planner::Action::Invert ? planner::Ability(d.action) : planner::Ability(d.codec);
+      if (!planner::lossyActions().has(used) || options.allowLossy.has(used))
+        continue;
+      const std::string name = planner::abilityName(used);
+      return failWith(getOperation(), 2) << "strategy '" << strategy << "' uses " << name
+                                         << ", which is lossy; allow it with --allow-lossy=" << name;
     }
-    if (!plan.alternatives.empty() && !options.allowLossy.count("algorithms"))
+    if (!plan.alternatives.empty() && !options.allowLossy.has(planner::Ability::algorithms()))
       return failWith(getOperation(), 2) << "strategy '" << strategy
                                          << "' chooses kernels, whose results differ by rounding; allow it with "
                                             "--allow-lossy=algorithms";

@@ -60,9 +60,13 @@ inline int64_t formBytes(Codec codec, const Tensor &x) {
   case Codec::Zvc:
     return zvcTableBytes(static_cast<int64_t>(x.bytes())) + static_cast<int64_t>(x.bytes());
   case Codec::Zfp:
-    return (zfpGrid(x).blocks() * 16 * codec.rate + 63) / 64 * 8;
+    return (zfpGrid(x).blocks() * 16 * codec.bits() + 63) / 64 * 8;
   case Codec::Int8:
     return int8Blocks(elements) * (int8Block + 4);
+  case Codec::Mask:
+  case Codec::Argmax:
+  case Codec::Counter: // tensors of their own
+    break;
   }
   return 0;
 }

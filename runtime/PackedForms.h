@@ -5,7 +5,6 @@
 
 #include "runtime/CodecTable.h"
 
-#include <string>
 #include <vector>
 
 namespace sluice {
@@ -14,27 +13,31 @@ namespace sluice {
 /// those of ReLU and LeakyReLU ask. Otherwise: with other bounds too, as that of Clip does.
 enum class Comparison : uint8_t { None, AboveZero, Otherwise };
 
-/// The name of the form of a codec for a tensor that gradients compare so, "NAME" or "mask+NAME"; "" where it has none:
-/// the codec does not pack in device memory, or moves values across a bound that is asked for.
-inline std::string packedForm(const CodecFacts &codec, Comparison compared) {
+/// The form of a codec for a tensor that gradients compare so, with a mask or without; None where it has none: the
+/// codec does not pack in device memory, or moves values across a bound that is asked for.
+constexpr Codec packedForm(const CodecFacts &codec, Comparison compared) {
   if (!codec.onDevice || (compared == Comparison::Otherwise && !codec.keepsSigns))
-    return "";
-  return std::string(compared == Comparison::AboveZero && !codec.keepsSigns ? maskPrefix : "") + codec.name;
+    return {};
+  Codec form{codec.kind};
+  form.mask = compared == Comparison::AboveZero && !codec.keepsSigns;
+  return form;
 }
 
 /// Bits a value at which zfp competes under an error budget, unless a strategy is given its rate.
 constexpr int zfpRates[] = {4, 6, 8, 12, 16};
 
 /// All packed forms of such a tensor with their rates: `fp16`, `mask+zfp:4` and so on.
-inline std::vector<std::string> ratedForms(Comparison compared) {
-  std::vector<std::string> forms;
+inline std::vector<Codec> ratedForms(Comparison compared) {
+  std::vector<Codec> forms;
   for (const CodecFacts &codec : codecTable) {
-    const std::string form = packedForm(codec, compared);
-    if (!form.empty() && codec.kind != Codec::Zfp)
+    Codec form = packedForm(codec, compared);
+    if (form && form.kind != Codec::Zfp)
       forms.push_back(form);
     for (const int rate : zfpRates)
-      if (!form.empty() && codec.kind == Codec::Zfp)
-        forms.push_back(form + ":" + std::to_string(rate));
+      if (form.kind == Codec::Zfp) {
+        form.rate = rate;
+        forms.push_back(form);
+      }
   }
   return forms;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A value or the message of an error: how functions that know nothing of MLIR report bad input; they never throw, print
-// or exit. Functions that check what others made return what is wrong instead, or an empty text. Functions with MLIR at
-// hand emit diagnostics.
+// A value or the message of an error: how functions that know nothing of MLIR report bad input, and what is wrong with
+// what others made; they never throw, print or exit.
+// Functions with MLIR at hand emit diagnostics.
 // Messages follow the contract: lowercase, no full stop, the file first, then node, op type and opset where there is
 // one, both numbers of a conflict.
 #ifndef SLUICE_RUNTIME_RESULT_H

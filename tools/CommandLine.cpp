@@ -9,11 +9,13 @@
 #include "tools/Failure.h"
 #include "tools/HelpFormatter.h"
 #include "tools/MemoryWords.h"
+#include "tools/TargetWords.h"
 
 #include "llvm/ADT/StringExtras.h"
 
 #include <CLI/CLI.hpp>
 #include <charconv>
+#include <functional>
 #include <iostream>
 #include <limits>
 #include <thread>
@@ -108,7 +110,7 @@ void declareMemory(CLI::App &app, DriverOptions &o, Words &w) {
                  "who plans, with knobs; sluice-plan --help lists them (default auto)")
       ->option_text("NAME[,k=v...]");
   app.add_option("--allow-lossy", w.allowLossy,
-                 "of " + llvm::join(planner::lossyActions(), ",") +
+                 "of " + llvm::join(planner::abilityNames(planner::lossyActions()), ",") +
                      ",algorithms: what plans may do that rounds otherwise than keeping everything (default: nothing)")
       ->option_text("NAMES");
   app.add_option(
@@ -198,53 +200,42 @@ void declare(CLI::App &app, DriverOptions &options, Words &words) {
 int usage(const std::string &message) { return fail("sluicec", 2, message); }
 
 /// Takes a parsed word or returns its error.
-template <typename T> std::string take(Result<T> result, T &into) {
+template <typename T> Status take(Result<T> result, T &into) {
   if (!result)
-    return result.error();
+    return result.takeError();
   into = *result;
-  return "";
+  return Success{};
 }
 
-std::string takeEmit(const std::string &word, Emit &emit) {
+Status takeEmit(const std::string &word, Emit &emit) {
   static const std::vector<std::string> names = {"forward", "training", "linearized", "planned", "scheduled", "placed",
                                                  "source",  "project",  "binary",     "library", "report"};
   const auto found = llvm::find(names, word);
   if (found == names.end())
-    return "--emit knows no '" + word + "'; there are " + listed(names);
+    return Error{"--emit knows no '" + word + "'; there are " + listed(names)};
   emit = static_cast<Emit>(found - names.begin());
-  return "";
-}
-
-std::string takeTarget(const std::string &word, Target &target) {
-  std::string known;
-  for (const TargetFacts &facts : targetTable) {
-    if (word == facts.name) {
-      target = facts.target;
-      return "";
-    }
-    known += (known.empty() ? "" : " and ") + std::string(facts.name);
-  }
-  return "--target knows no '" + word + "'; there are " + known;
+  return Success{};
 }
 
 /// An unknown strategy is a mistake of the command line, not of the model.
-std::string checkStrategy(const std::string &strategy) {
+Status checkStrategy(const std::string &strategy) {
   std::string name = strategy.substr(0, strategy.find(',')), known;
   for (const std::string &candidate : planner::strategyNames()) {
     if (candidate == name)
-      return "";
+      return Success{};
     known += (known.empty() ? "" : ", ") + candidate;
   }
-  return "--strategy knows no '" + name + "'; there are " + known;
+  return Error{"--strategy knows no '" + name + "'; there are " + known};
 }
 
 /// Flags that exclude each other.
-std::string refuse(const DriverOptions &o) {
+Status refuse(const DriverOptions &o) {
   if (o.maxBatch && (o.pipeline.budget.empty() || o.pipeline.budget.find('%') != std::string::npos))
-    return "--max-batch needs --memory-budget in bytes: a share of keep's arena would grow with the batch";
+    return Error{"--max-batch needs --memory-budget in bytes: a share of keep's arena would grow with the batch"};
   if (o.maxBatch && o.spec.batch)
-    return "--max-batch looks for the batch, --batch=" + std::to_string(*o.spec.batch) + " fixes it; give one of them";
-  return "";
+    return Error{"--max-batch looks for the batch, --batch=" + std::to_string(*o.spec.batch) +
+                 " fixes it; give one of them"};
+  return Success{};
 }
 
 /// The whole of `text` as a number from 1 to `most`.
@@ -253,54 +244,8 @@ bool isNumber(const std::string &text, int64_t most, int64_t &value) {
   return failure == std::errc() && stop == text.data() + text.size() && value >= 1 && value <= most;
 }
 
-/// x86-64-v3 and v3 are the same.
-std::string takeCpu(DriverOptions &o) {
-  if (o.cpu == "native")
-    return "";
-  for (int level : {2, 3, 4})
-    if (const std::string name = "v" + std::to_string(level); o.cpu == name || o.cpu == "x86-64-" + name) {
-      o.cpu = "x86-64-" + name;
-      o.pipeline.level = level;
-    }
-  if (o.pipeline.level == 0)
-    return "--cpu knows no '" + o.cpu + "'; there are native, x86-64-v2, x86-64-v3 and x86-64-v4";
-  return factsOf(o.pipeline.target).levels ? "" : "--cpu=" + o.cpu + " is for --target=host";
-}
-
-/// A flag of the cuda target with two words, the first of which is the default.
-std::string takeOfCuda(const char *flag, const std::string &word, const char *on, const char *off, Target target,
-                       bool &into) {
-  const bool cuda = target == Target::Cuda;
-  if (!word.empty() && word != on && word != off)
-    return std::string(flag) + " knows no '" + word + "'; there are " + on + " and " + off;
-  if (!word.empty() && !cuda)
-    return std::string(flag) + "=" + word + " is for --target=cuda";
-  into = cuda && word != off;
-  return "";
-}
-
-std::string takeLaunches(const Words &w, PipelineOptions &o) {
-  const std::string e = takeOfCuda("--launches", w.launches, "grouped", "single", o.target, o.groupLaunches);
-  return e.empty() ? takeOfCuda("--epilogues", w.epilogues, "fused", "none", o.target, o.fuseEpilogues) : e;
-}
-
-/// First message of a word that makes no sense, or nothing.
-std::string convert(const Words &w, DriverOptions &o) {
-  std::string e;
-  if (!(e = takeEmit(w.emit, o.emit)).empty() || !(e = take(parseOptimizer(w.optimizer), o.spec.optimizer)).empty() ||
-      (!w.classWeights.empty() && !(e = take(parseClassWeights(w.classWeights), o.spec.classWeights)).empty()) ||
-      !(e = take(parseInitialValues(w.init), o.spec.init)).empty() ||
-      !(e = take(parseDropoutMode(w.dropout), o.spec.dropout)).empty() ||
-      !(e = take(readPatterns("--freeze", w.freeze), o.spec.freeze)).empty() ||
-      !(e = take(readPatterns("--train", w.train), o.spec.train)).empty() ||
-      !(e = takeTarget(w.target, o.pipeline.target)).empty() || !(e = takeCpu(o)).empty() ||
-      !(e = takeLaunches(w, o.pipeline)).empty())
-    return e;
-  if (Status precision = checkPrecision(w.precision, o.pipeline.target); !precision)
-    return precision.error();
-  o.spec.precision = w.precision;
-  if (Status losses = parseLosses(w.losses, o.spec); !losses)
-    return losses.error();
+/// Flags that may be given several times.
+Status takeLists(const Words &w, DriverOptions &o) {
   const std::pair<const std::vector<std::string> *, Status (*)(const std::string &, TrainingSpec &)> parsers[] = {
       {&w.dims, parseDim},
       {&w.batchDims, parseBatchDim},
@@ -310,19 +255,46 @@ std::string convert(const Words &w, DriverOptions &o) {
   for (const auto &[words, parse] : parsers)
     for (const std::string &word : *words)
       if (Status status = parse(word, o.spec); !status)
-        return status.error();
+        return status;
+  return Success{};
+}
+
+Status takeCounts(const Words &w, DriverOptions &o) {
   if (!w.batch.empty() && !isNumber(w.batch, std::numeric_limits<int64_t>::max(), o.spec.batch.emplace()))
-    return "--batch takes a positive number, not '" + w.batch + "'";
+    return Error{"--batch takes a positive number, not '" + w.batch + "'"};
   int64_t threads = std::max(1u, std::thread::hardware_concurrency());
   if (!w.threads.empty() && !isNumber(w.threads, mostThreads, threads))
-    return "--threads takes a number from 1 to " + std::to_string(mostThreads) + ", not '" + w.threads + "'";
+    return Error{"--threads takes a number from 1 to " + std::to_string(mostThreads) + ", not '" + w.threads + "'"};
   o.pipeline.threads = static_cast<int>(threads);
-  if (!(e = takeMemory(w.hostBudget, w.workspaceLimit, o)).empty())
-    return e;
-  if (!(e = takeLossy(w.allowLossy, w.errorBudget, o)).empty())
-    return e;
-  std::string unknown = checkStrategy(o.pipeline.strategy);
-  return unknown.empty() ? refuse(o) : unknown;
+  return Success{};
+}
+
+/// Refuses the first word that makes no sense.
+Status convert(const Words &w, DriverOptions &o) {
+  o.spec.precision = w.precision;
+  const std::function<Status()> steps[] = {
+      [&] { return takeEmit(w.emit, o.emit); },
+      [&] { return take(parseOptimizer(w.optimizer), o.spec.optimizer); },
+      [&] { return w.classWeights.empty() ? Success{} : take(parseClassWeights(w.classWeights), o.spec.classWeights); },
+      [&] { return take(parseInitialValues(w.init), o.spec.init); },
+      [&] { return take(parseDropoutMode(w.dropout), o.spec.dropout); },
+      [&] { return take(readPatterns("--freeze", w.freeze), o.spec.freeze); },
+      [&] { return take(readPatterns("--train", w.train), o.spec.train); },
+      [&] { return takeTarget(w.target, o.pipeline.target); },
+      [&] { return takeCpu(o); },
+      [&] { return takeLaunches(w.launches, w.epilogues, o.pipeline); },
+      [&] { return checkPrecision(w.precision, o.pipeline.target); },
+      [&] { return parseLosses(w.losses, o.spec); },
+      [&] { return takeLists(w, o); },
+      [&] { return takeCounts(w, o); },
+      [&] { return takeMemory(w.hostBudget, w.workspaceLimit, o); },
+      [&] { return takeLossy(w.allowLossy, w.errorBudget, o); },
+      [&] { return checkStrategy(o.pipeline.strategy); },
+      [&] { return refuse(o); }};
+  for (const auto &step : steps)
+    if (Status status = step(); !status)
+      return status;
+  return Success{};
 }
 
 } // namespace
@@ -343,8 +315,8 @@ std::optional<int> sluice::parseCommandLine(const std::vector<std::string> &word
   } catch (const CLI::ParseError &error) {
     return usage(error.what());
   }
-  if (std::string message = convert(values, options); !message.empty())
-    return usage(message);
+  if (Status converted = convert(values, options); !converted)
+    return usage(converted.error());
   options.deviceNamed = app.count("--device") > 0;
   const TargetFacts &target = factsOf(options.pipeline.target);
   if (target.device && !options.deviceNamed)

@@ -164,14 +164,12 @@ public:
       return source;
     if (options.emit == Emit::Source || !emit.weightsFile)
       return Success{};
-    std::string error =
+    const Status weights =
         codegen::writeWeights((folder / emit.weightsName).string(), emit.identity, module, [&](StringRef tensor) {
           const FileTensor *found = file.tensor(tensor.str());
           return found ? found->bytes : std::string_view();
         });
-    if (!error.empty())
-      return Error{options.model + ": " + error};
-    return Success{};
+    return weights ? Status(Success{}) : Error{options.model + ": " + weights.error()};
   }
 
 private:
@@ -201,10 +199,10 @@ private:
 Status emitProject(const DriverOptions &options, const fs::path &folder, const fs::path &output,
                    const Destinations &destinations) {
   codegen::Names names;
-  if (std::string error = codegen::writeProjectFiles(folder.string(), names.unique(output.filename().string()),
-                                                     options.pipeline.target, options.cpu);
-      !error.empty())
-    return Error{options.output + ": " + error};
+  if (Status made = codegen::writeProjectFiles(folder.string(), names.unique(output.filename().string()),
+                                               options.pipeline.target, options.cpu);
+      !made)
+    return Error{options.output + ": " + made.error()};
   Turn turn(output);
   if (Status free = destinations.checkProject(output); !free)
     return free;
@@ -248,9 +246,8 @@ Status build(const DriverOptions &options, const fs::path &folder, const fs::pat
     Status built = codegen::buildHostLibrary(source, folder.string(), name, options.cpu);
     return built ? Status(Success{}) : Error{output.string() + ": " + built.error()};
   }
-  if (std::string error = codegen::buildExecutable(source, program, options.pipeline.target, options.cpu);
-      !error.empty())
-    return Error{output.string() + ": " + error};
+  if (Status made = codegen::buildExecutable(source, program, options.pipeline.target, options.cpu); !made)
+    return Error{output.string() + ": " + made.error()};
   if (std::error_code ignored; !fs::is_regular_file(program, ignored))
     return fileError(output,
                      "the C++ compiler said that it has built the program, but there is none; set CXX to another one");

@@ -132,35 +132,35 @@ std::string calibrateInChild(bool insist) {
   return text;
 }
 
-/// Measures this machine into `path`; what went wrong, or nothing.
-std::string measure(const json &machine, const fs::path &path, bool insist) {
+/// Measures this machine into `path`.
+Status measure(const json &machine, const fs::path &path, bool insist) {
   if (path.empty())
-    return "neither XDG_CACHE_HOME nor HOME names a folder to keep its profile in";
+    return Error{"neither XDG_CACHE_HOME nor HOME names a folder to keep its profile in"};
   std::error_code error;
   fs::create_directories(path.parent_path(), error);
   if (error)
-    return path.parent_path().string() + ": " + error.message();
+    return Error{path.parent_path().string() + ": " + error.message()};
   restartPassive();
   std::cerr << "sluicec: measuring this machine with " << threads() << (threads() == 1 ? " thread" : " threads")
             << ", once, at most 5 s; kept in " << path.string() << std::endl;
   std::string text = calibrateInChild(insist);
   if (text.empty())
-    return "the measurement did not end";
+    return Error{"the measurement did not end"};
   if (text.front() != '{')
-    return text;
+    return Error{text};
   json profile = json::parse(text);
   profile["machine"] = machine;
   text = profile.dump(1) + "\n";
   if (!speaksOf(text, machine))
-    return "the measurement makes no sense";
+    return Error{"the measurement makes no sense"};
   try {
     OutputFile file(path.string());
     file.write(text.data(), text.size());
     file.commit();
   } catch (const std::exception &failure) {
-    return failure.what();
+    return Error{failure.what()};
   }
-  return "";
+  return Success{};
 }
 
 /// Whether anything is predicted.
@@ -183,11 +183,11 @@ void sluice::chooseDevice(DriverOptions &options) {
   const fs::path path = cacheFile(key);
   const Result<std::string> text = planner::readInput(path.string());
   const bool known = !options.calibrate && text && speaksOf(*text, key);
-  const std::string error = known ? "" : measure(key, path, options.calibrate);
-  if (known || error.empty())
+  const Status measured = known ? Status(Success{}) : measure(key, path, options.calibrate);
+  if (measured)
     device = path.string();
   else
-    std::cerr << "sluicec: planning for the shipped profile 'host', not for this machine: " << error
+    std::cerr << "sluicec: planning for the shipped profile 'host', not for this machine: " << measured.error()
               << "; the memory that the plan promises holds all the same, its times are another machine's, so that a "
                  "step may take longer than one planned here; sluicec --calibrate measures when the machine is quiet"
               << std::endl;

@@ -5,36 +5,33 @@
 #include "passes/plan/Budget.h"
 #include "passes/planner/Words.h"
 
-#include <algorithm>
 #include <charconv>
-#include <sstream>
-#include <vector>
 
 namespace sluice {
 
-static std::string takeSize(const char *flag, const std::string &text, const char *others, int64_t &into) {
+static Status takeSize(const char *flag, const std::string &text, const char *others, int64_t &into) {
   const auto bytes = parseSize(text);
   if (!bytes)
-    return std::string(flag) + " takes bytes, 600MiB or 8GiB" + others + ", not '" + text + "'";
+    return Error{std::string(flag) + " takes bytes, 600MiB or 8GiB" + others + ", not '" + text + "'"};
   into = *bytes;
-  return "";
+  return Success{};
 }
 
-std::string takeMemory(const std::string &hostBudget, const std::string &workspaceLimit, DriverOptions &options) {
+Status takeMemory(const std::string &hostBudget, const std::string &workspaceLimit, DriverOptions &options) {
   PipelineOptions &pipeline = options.pipeline;
   pipeline.oneMemory = pipeline.target == Target::Host && hostBudget.empty() &&
                        (!pipeline.budget.empty() || options.emit == Emit::Report);
-  std::string wrong;
+  Status taken = Success{};
   if (hostBudget == "0")
     pipeline.hostBudget = 0;
   else if (!hostBudget.empty() && hostBudget != "unlimited")
-    wrong = takeSize("--host-budget", hostBudget, ", 0 or unlimited", pipeline.hostBudget);
-  if (wrong.empty() && !workspaceLimit.empty())
-    wrong = takeSize("--workspace-limit", workspaceLimit, "", pipeline.workspaceLimit);
+    taken = takeSize("--host-budget", hostBudget, ", 0 or unlimited", pipeline.hostBudget);
+  if (taken && !workspaceLimit.empty())
+    taken = takeSize("--workspace-limit", workspaceLimit, "", pipeline.workspaceLimit);
   // The words alone: what a percentage is of, plan-memory knows.
-  if (wrong.empty() && !pipeline.budget.empty() && !parseBudget(pipeline.budget, 1 << 20, 0))
-    wrong = "--memory-budget takes bytes, 600MiB, 8GiB, 40% or 40%act, not '" + pipeline.budget + "'";
-  return wrong;
+  if (taken && !pipeline.budget.empty() && !parseBudget(pipeline.budget, 1 << 20, 0))
+    return Error{"--memory-budget takes bytes, 600MiB, 8GiB, 40% or 40%act, not '" + pipeline.budget + "'"};
+  return taken;
 }
 
 /// The relative error of a vector; at 1 nothing of it is left.
@@ -43,16 +40,13 @@ static bool isErrorBudget(const std::string &word, double &value) {
   return error == std::errc() && end == word.data() + word.size() && value > 0 && value <= 1;
 }
 
-std::string takeLossy(const std::string &allowLossy, const std::string &errorBudget, DriverOptions &options) {
-  const std::vector<std::string> known = planner::lossyActions();
-  std::stringstream lossy(allowLossy);
-  for (std::string name; std::getline(lossy, name, ',');)
-    if (std::find(known.begin(), known.end(), name) == known.end() && name != "algorithms")
-      return "--allow-lossy knows no '" + name + "'; there are " + listed(known) + " and algorithms";
+Status takeLossy(const std::string &allowLossy, const std::string &errorBudget, DriverOptions &options) {
+  if (Result<planner::Abilities> lossy = planner::parseLossy(allowLossy); !lossy)
+    return lossy.takeError();
   options.pipeline.allowLossy = allowLossy;
   if (!errorBudget.empty() && !isErrorBudget(errorBudget, options.pipeline.errorBudget))
-    return "--error-budget takes a number above 0 and at most 1, as 1e-2, not '" + errorBudget + "'";
-  return "";
+    return Error{"--error-budget takes a number above 0 and at most 1, as 1e-2, not '" + errorBudget + "'"};
+  return Success{};
 }
 
 } // namespace sluice

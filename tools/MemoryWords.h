@@ -2,6 +2,7 @@
 // The words of the flags that say how much memory there is, and what may be lost for it.
 #pragma once
 
+#include "runtime/Result.h"
 #include "tools/Driver.h"
 
 #include <string>
@@ -9,11 +10,10 @@
 namespace sluice {
 
 /// Reads the words of --host-budget (SIZE, 0, unlimited; empty: none) and --workspace-limit (SIZE; empty: none) and
-/// looks at that of --memory-budget, which `options` has with the target and the form of the output. What is wrong, or
-/// nothing.
-std::string takeMemory(const std::string &hostBudget, const std::string &workspaceLimit, DriverOptions &options);
+/// looks at that of --memory-budget, which `options` has with the target and the form of the output.
+Status takeMemory(const std::string &hostBudget, const std::string &workspaceLimit, DriverOptions &options);
 
 /// The same of --allow-lossy (names, separated by commas; empty: none) and --error-budget (a number; empty: none).
-std::string takeLossy(const std::string &allowLossy, const std::string &errorBudget, DriverOptions &options);
+Status takeLossy(const std::string &allowLossy, const std::string &errorBudget, DriverOptions &options);
 
 } // namespace sluice

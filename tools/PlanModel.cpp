@@ -18,23 +18,23 @@ using namespace mlir;
 
 namespace sluice {
 
-/// Returns what is wrong, with the exit status that it deserves, or nothing.
-std::string PlannedModel::linearize(ModelProblem &result) {
+/// Puts the exit status into the result.
+Status PlannedModel::linearize(ModelProblem &result) {
   result.status = 1;
   Result<OnnxFile> read = OnnxFile::read(options.model, options.spec.limits);
   if (!read)
-    return read.error();
+    return read.takeError();
   file = std::move(*read);
   result.inputs = inputsOf(options, modelFiles(file->path(), file->model()));
   if (Status imported = compilation.import(*file, options.spec); !imported)
-    return imported.error();
+    return imported;
   if (compilation.run(Stage::Linearized, options.pipeline)) {
     result.status = 0;
-    return "";
+    return Success{};
   }
   result.status = compilation.exitStatus();
   result.notes = compilation.notes();
-  return options.model + ": " + compilation.error();
+  return Error{options.model + ": " + compilation.error()};
 }
 
 ModelProblem PlannedModel::problem() {
@@ -44,8 +44,8 @@ ModelProblem PlannedModel::problem() {
     result.error = error;
     return result;
   };
-  if (std::string wrong = linearize(result); !wrong.empty())
-    return fail(result.status, wrong);
+  if (Status linear = linearize(result); !linear)
+    return fail(result.status, linear.error());
   const Result<planner::Profile> profile = planner::loadDevice(options.pipeline.device, options.pipeline.profile);
   if (!profile)
     return fail(1, options.model + ": " + profile.error());
@@ -58,7 +58,7 @@ ModelProblem PlannedModel::problem() {
     return fail(2, request.error());
   Storages storages(step);
   result.problem = problemOfStep(compilation.module(), step, storages, *profile, options.pipeline.target,
-                                 options.pipeline.oneMemory, request->zfp, request->errorBudget);
+                                 options.pipeline.oneMemory, request->rate, request->errorBudget);
   result.options = request->options;
   result.device = profile->device;
   return result;
@@ -77,8 +77,8 @@ static Result<planner::Plan> planOfProblem(train::PlanAttr attribute, const plan
   if (!plan)
     return plan;
   for (size_t b = 0; b < plan->decisions.size(); ++b)
-    if (std::string &codec = plan->decisions[b].codec; !encodingOf(problem.buffers[b], codec))
-      codec = codec.substr(0, codec.find(':'));
+    if (Codec &codec = plan->decisions[b].codec; !encodingOf(problem.buffers[b], codec))
+      codec.rate = 0, codec.pool = 0;
   plan->peakBytes = peakBytes(problem, expand(problem, *plan));
   return plan;
 }
@@ -104,8 +104,8 @@ CompiledPlan PlannedModel::plan(const planner::Problem &problem) {
   result.plan = std::move(*plan);
   result.budget = attribute.getBudget();
   result.bound = attribute.getLowerBound().getValueAsDouble();
-  if (std::string error = checkPlan(problem, result.plan, result.budget); !error.empty())
-    return fail(4, options.model + ": the compiled plan fails the checker: " + error);
+  if (Status status = checkPlan(problem, result.plan, result.budget); !status)
+    return fail(4, options.model + ": the compiled plan fails the checker: " + status.error());
   return result;
 }
 

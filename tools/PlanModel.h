@@ -5,6 +5,7 @@
 
 #include "passes/planner/Plan.h"
 #include "passes/strategies/Registry.h"
+#include "runtime/Result.h"
 #include "tools/Compilation.h"
 #include "tools/Driver.h"
 
@@ -47,7 +48,7 @@ public:
   CompiledPlan plan(const planner::Problem &problem);
 
 private:
-  std::string linearize(ModelProblem &result);
+  Status linearize(ModelProblem &result);
 
   const DriverOptions &options;
   std::optional<OnnxFile> file; // outlives the compilation

@@ -80,8 +80,8 @@ int packProblem(const Arguments &arguments) {
   if (limited && options.goodEnough < packLoad(items))
     options.nodeLimit = 0; // nothing fits; best-fit shows how far off it is
   const Packing packing = pack(items, options);
-  if (const std::string error = packingError(items, packing); !error.empty())
-    throw Failure{Internal, error};
+  if (const Status status = checkPacking(items, packing); !status)
+    throw Failure{Internal, status.error()};
   const bool fits = !limited || packing.height <= options.goodEnough;
   ordered_json out;
   if (!fits)

@@ -232,17 +232,12 @@ static ReportJson streams(const Sweep &sweep, const Timeline &timeline) {
   return chart.json;
 }
 
-static const char *nameOf(Action action) {
-  static const char *const names[] = {"keep", "offload", "compress", "encode", "invert", "recompute"};
-  return names[static_cast<int>(action)];
-}
-
 /// What the plan does with how much, in one line an action.
 static ReportJson totals(const Problem &problem, const Plan &plan) {
   std::map<std::string, std::pair<int, Bytes>> sums;
   for (size_t b = 0; b < problem.buffers.size(); ++b)
     if (problem.buffers[b].activation || plan.decisions[b].action != Action::Keep) {
-      auto &[count, bytes] = sums[nameOf(plan.decisions[b].action)];
+      auto &[count, bytes] = sums[actionName(plan.decisions[b].action)];
       ++count;
       bytes += problem.buffers[b].bytes;
     }
@@ -269,7 +264,7 @@ static ReportJson tensors(const Problem &problem, const Plan &plan) {
       away += (away.empty() ? "" : ", ") + std::to_string(absence.freeBefore) +
               (absence.returnAfter < 0 ? " on" : " to " + std::to_string(absence.returnAfter));
     table.add({problem.buffers[b].name, opName(a.firstWrite), problem.buffers[b].bytes, a.first, a.last,
-               nameOf(d.action) + (d.codec.empty() ? "" : " " + d.codec), d.reason, away,
+               decisionName(d), d.reason, away,
                problem.errorBudget && errorOf(problem.buffers[b], d) > 0 ? ReportJson(errorOf(problem.buffers[b], d))
                                                                          : ReportJson()});
   }
@@ -316,7 +311,7 @@ std::string htmlOf(const Sweep &sweep) {
               mebibytes(sweep.keep.arenaBytes) + ", of which " + mebibytes(sweep.problem.base) +
               " live through the whole step, and " + milliseconds(sweep.keepSeconds) +
               " a step; no plan of whole tensors goes below " + mebibytes(sweep.floor) + ".");
-  if (!sweep.options.executable.count("offload"))
+  if (!sweep.options.executable.has(Action::Offload))
     report.text("Memory is all that the program plans, the slots of the next batch included, so that nothing is "
                 "offloaded: --host-budget=SIZE gives that a memory of its own.");
   addBudgets(report, sweep);

@@ -37,10 +37,10 @@ SweepPoint pointOf(const Sweep &sweep, Bytes budget, const std::string &strategy
   options.knobs.clear();
   const std::string name = nameAndKnobs(strategy, options);
   if (name != "mixed" && name != "auto") {
-    const bool offloads = sweep.options.executable.count("offload") > 0; // else there is nowhere to offload to
+    const bool offloads = sweep.options.executable.has(Action::Offload); // else there is nowhere to offload to
     options.executable = options.allowLossy = allActions();
     if (!offloads)
-      options.executable.erase("offload");
+      options.executable.remove(Action::Offload);
   }
   SweepPoint point;
   point.budget = budget;

@@ -60,9 +60,10 @@ void print(const ChainPlan &plan, const std::string &strategy, Seconds bound) {
 
 int planProblem(const Arguments &arguments) {
   Options options;
-  std::stringstream lossy(arguments.allowLossy);
-  for (std::string codec; std::getline(lossy, codec, ',');)
-    options.allowLossy.insert(codec);
+  const Result<Abilities> lossy = parseLossy(arguments.allowLossy);
+  if (!lossy)
+    throw Failure{Usage, lossy.error()};
+  options.allowLossy = *lossy;
   const Result<StrategyWords> words = parseStrategy(arguments.strategy);
   if (!words)
     throw Failure{Usage, words.error()};
@@ -147,7 +148,7 @@ int sweepModel(const Arguments &arguments, std::vector<std::string> compilerFlag
 
 std::string lossyHelp() {
   std::string list;
-  for (const std::string &name : lossyActions())
+  for (const std::string &name : abilityNames(lossyActions()))
     list += (list.empty() ? "of " : ",") + name;
   return list;
 }

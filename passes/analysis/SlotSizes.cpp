@@ -63,10 +63,13 @@ Wide packedSizeOf(RankedTensorType type, Codec codec) {
   case Codec::Int8:
     return mask + 68 * blocks;
   case Codec::Zfp:
-    return mask + multiple(2 * zfpBlocksOf(type) * static_cast<Wide>(codec.rate), 8);
+    return mask + multiple(2 * zfpBlocksOf(type) * static_cast<Wide>(codec.bits()), 8);
   case Codec::Zvc:
     return multiple(8 * (parts + 1), 64) + raw;
   case Codec::None:
+  case Codec::Mask:
+  case Codec::Argmax:
+  case Codec::Counter:
     break;
   }
   return raw;
@@ -99,7 +102,7 @@ LogicalResult checkPacking(sched::CopyOp copy, llvm::DenseMap<Value, sched::Copy
 
 bool isMaskedCodec(Attribute argument) {
   auto codec = dyn_cast<sched::CodecAttr>(argument);
-  return codec && hasMask(codec.getName().getValue());
+  return codec && parseCodec(codec.getName().getValue())->mask; // its verifier has read it
 }
 
 /// Packed forms that begin with a mask: the tensors that were packed.

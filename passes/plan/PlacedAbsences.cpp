@@ -29,7 +29,7 @@ LogicalResult PlacedAbsences::check(int s, const planner::Decision &d, const pla
     return step.emitError() << "the plan wants to " << planner::actionName(d.action) << " '" << storages[s].name << "'";
   };
   if (!executable(s, d, away))
-    return refuse() << (d.codec.empty() ? "" : " with " + d.codec) << ", which generated programs cannot do";
+    return refuse() << (d.codec ? " with " + codecName(d.codec) : "") << ", which generated programs cannot do";
   if (int last = std::max(away.freeBefore, away.neededBy); last >= count)
     return refuse() << " as far as op " << last << " of " << count;
   if (int written = writtenBefore(s, away.freeBefore); written > away.leaveAfter)
@@ -47,7 +47,7 @@ void PlacedAbsences::add(int s, const planner::Decision &d) {
       rebuilds[away.neededBy].push_back(s);
     else if (d.action != Action::Encode)
       returns[away.returnAfter].push_back(s);
-    if (d.action == Action::Compress && hasMask(d.codec))
+    if (d.action == Action::Compress && d.codec.mask)
       if (int position = afterValues(s, away); position < static_cast<int>(ops.size()))
         masks[position].push_back(s);
   }
@@ -102,16 +102,16 @@ bool PlacedAbsences::executable(int s, const planner::Decision &d, const planner
   if (d.action == Action::Invert)
     return inverters.contains(s) && away.returnAfter == away.neededBy - 1 &&
            away.neededBy <= inverters.lookup(s).latest && sourcesSuffice(s);
-  if (d.action == Action::Offload && d.codec.empty())
+  if (d.action == Action::Offload && !d.codec)
     return writtenBefore(s, std::min<int>(away.freeBefore, ops.size())) >= 0;
-  auto codec = parseCodec(d.codec);
-  if (!content || !codec)
-    return d.action == Action::Encode && content && d.codec == "mask" && maskIsPositive(content, storages);
-  bool packs = !!packedType(cast<RankedTensorType>(content.getType()), d.codec);
-  const CodecFacts *facts = factsOf(*codec);
+  if (!content)
+    return false;
+  if (planner::readDirectly(d.codec))
+    return d.action == Action::Encode && d.codec.kind == Codec::Mask && maskIsPositive(content, storages);
   if (d.action == Action::Offload)
     return true; // what has no such form is copied as it is
-  return d.action == Action::Compress && packs && facts && facts->onDevice;
+  return d.action == Action::Compress && packedType(cast<RankedTensorType>(content.getType()), d.codec) &&
+         factsOf(d.codec)->onDevice;
 }
 
 /// Where an inversion saves nothing, its sources need all bits.
@@ -119,7 +119,7 @@ bool PlacedAbsences::sourcesSuffice(int s) const {
   StorageInversion inversion = inverters.lookup(s);
   bool halves = !!inversion.op.savedType(inversion.operand);
   return llvm::all_of(inversion.sources, [&](int source) {
-    const CodecFacts *codec = findCodec(plan.decisions[source].codec);
-    return !codec || codec->exact || (codec->guardedInversion && halves);
+    const Codec codec = plan.decisions[source].codec;
+    return !planner::rounds(codec) || (factsOf(codec)->guardedInversion && halves);
   });
 }

@@ -36,8 +36,7 @@ SmallVector<AbsenceAttr> absencesOf(MLIRContext *context, const planner::Decisio
 
 PlanAttr sluice::planAttribute(MLIRContext *context, const planner::Problem &problem, const planner::Plan &plan,
                                const PlanSummary &summary, const std::vector<ActionCost> &costs,
-                               const std::vector<std::string> &nodes,
-                               llvm::function_ref<std::string(const std::string &)> codecs) {
+                               const std::vector<std::string> &nodes, llvm::function_ref<Codec(Codec)> codecs) {
   Builder b(context);
   const Lives lives(problem);
   SmallVector<DecisionAttr> decisions;
@@ -45,7 +44,7 @@ PlanAttr sluice::planAttribute(MLIRContext *context, const planner::Problem &pro
     if (const planner::Buffer &buffer = problem.buffers[i]; buffer.activation || d.action != planner::Action::Keep)
       decisions.push_back(
           DecisionAttr::get(context, b.getStringAttr(buffer.name), *symbolizeActionKind(planner::actionName(d.action)),
-                            b.getStringAttr(codecs(d.codec)), buffer.bytes, lives.first[i], lives.last[i],
+                            b.getStringAttr(codecName(codecs(d.codec))), buffer.bytes, lives.first[i], lives.last[i],
                             b.getStringAttr(nodes[i]), b.getStringAttr(d.reason), b.getF64FloatAttr(costs[i].seconds),
                             b.getF64FloatAttr(costs[i].stall), costs[i].freesNothing, absencesOf(context, d)));
   SmallVector<RecomputeAttr> recomputes;
@@ -84,7 +83,7 @@ Result<planner::Plan> sluice::planOfAttribute(PlanAttr attribute, ArrayRef<Strin
       return Error{"the plan decides for '" + entry.getStorage().str() + "', which is no storage of the step"};
     planner::Decision &d = plan.decisions[found->second];
     d.action = *planner::findAction(stringifyActionKind(entry.getAction()));
-    d.codec = entry.getCodec().str();
+    d.codec = *parseForm(entry.getCodec().getValue()); // its verifier has read it
     d.reason = entry.getReason().str();
     for (AbsenceAttr away : entry.getAbsences())
       d.absences.push_back({away.getLeaveAfter(), away.getFreeBefore(), away.getReturnAfter(), away.getNeededBy()});

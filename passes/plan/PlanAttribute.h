@@ -19,8 +19,7 @@ struct PlanSummary {
 /// they have in programs.
 train::PlanAttr planAttribute(mlir::MLIRContext *context, const planner::Problem &problem, const planner::Plan &plan,
                               const PlanSummary &summary, const std::vector<ActionCost> &costs,
-                              const std::vector<std::string> &nodes,
-                              llvm::function_ref<std::string(const std::string &)> codecs);
+                              const std::vector<std::string> &nodes, llvm::function_ref<Codec(Codec)> codecs);
 
 /// What the plan's lossy actions do to the gradients, with all activations that have packed forms.
 train::LossyPlan lossyPlan(const planner::Problem &problem, const planner::Plan &plan);

@@ -4,6 +4,7 @@
 
 #include "passes/plan/Budget.h"
 
+#include "passes/planner/Packings.h"
 #include "passes/planner/Words.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
@@ -15,27 +16,28 @@ using namespace sluice;
 
 /// Pool indices and dropout's counter are what the gradients read anyway, so that those encodings need nothing of a
 /// target. What a codec makes of halves is each tensor's matter: as small as fp16 makes floats, they stay as they are.
-static std::set<std::string> executableActions(bool oneMemory) {
-  std::set<std::string> actions = planner::allActions();
+static planner::Abilities executableActions(bool oneMemory) {
+  planner::Abilities actions = planner::allActions();
   if (oneMemory)
-    actions.erase("offload");
+    actions.remove(planner::Action::Offload);
   return actions;
 }
 
 /// The name of a codec of floats, or zvc:pool=SIZE; rates are another knob.
 static Status takeCodec(StringRef value, PlanRequest &request) {
-  auto [codec, pool] = value.split(':');
-  const CodecFacts *facts = findCodec(codec);
-  if (!facts || facts->kind == Codec::None || hasMask(codec) ||
-      (value.contains(':') && (codec != "zvc" || !pool.consume_front("pool="))))
+  auto [name, pool] = value.split(':');
+  const std::optional<Codec> codec = parseCodec(name);
+  if (!codec || !*codec || codec->mask ||
+      (value.contains(':') && (codec->kind != Codec::Zvc || !pool.consume_front("pool="))))
     return sluice::Error{"codec '" + value.str() +
                          "' in --strategy is unknown; copies can pack with fp16, int8, zfp, zvc or zvc:pool=SIZE"};
-  request.codec = codec.str();
+  request.codec = codec->kind;
   if (!value.contains(':'))
     return sluice::Success{};
-  request.zvc = "zvc:pool=" + std::to_string(parseSize(pool.str()).value_or(0));
-  if (!parseCodec(request.zvc))
+  const std::optional<Codec> pooled = parseCodec("zvc:pool=" + std::to_string(parseSize(pool.str()).value_or(0)));
+  if (!pooled)
     return sluice::Error{"pool '" + pool.str() + "' of zvc in --strategy is no size; write bytes, 600MiB or 8GiB"};
+  request.pool = pooled->pool;
   return sluice::Success{};
 }
 
@@ -43,13 +45,21 @@ static Status takeCodec(StringRef value, PlanRequest &request) {
 static Status takeKnob(const std::string &key, const std::string &value, PlanRequest &request) {
   if (key == "codec" || key == "zvc:pool")
     return takeCodec(key == "codec" ? value : key + "=" + value, request);
-  if (key == "rate" && !parseCodec("zfp:" + value))
-    return sluice::Error{"rate '" + value + "' in --strategy is none of zfp's, from 2 to 31 bits a value"};
-  if (key == "rate")
-    request.zfp = "zfp:" + value;
-  else
+  if (key != "rate") {
     request.options.knobs[key] = value;
+    return sluice::Success{};
+  }
+  const std::optional<Codec> rated = parseCodec("zfp:" + value);
+  if (!rated)
+    return sluice::Error{"rate '" + value + "' in --strategy is none of zfp's, from 2 to 31 bits a value"};
+  request.rate = rated->rate;
   return sluice::Success{};
+}
+
+Codec PlanRequest::withParameters(Codec codec) const {
+  if (codec.kind == Codec::Zvc)
+    codec.pool = pool;
+  return planner::withRate(codec, rate);
 }
 
 const char *const sluice::secondMemoryHint =
@@ -66,20 +76,14 @@ Result<PlanRequest> sluice::parsePlanRequest(const std::string &strategy, const 
   for (const auto &[key, value] : words->knobs)
     if (Status taken = takeKnob(key, value, request); !taken)
       return taken.takeError();
-  SmallVector<StringRef> lossy;
-  StringRef(allowLossy).split(lossy, ',', -1, /*KeepEmpty=*/false);
-  const std::vector<std::string> known = planner::lossyActions();
-  for (StringRef name : lossy) {
-    if (name != "algorithms" && !is_contained(known, name))
-      return sluice::Error{"--allow-lossy knows no '" + name.str() + "'; there are " + join(known, ", ") +
-                           " and algorithms"};
-    request.options.allowLossy.insert(name.str());
-  }
+  Result<planner::Abilities> lossy = planner::parseLossy(allowLossy);
+  if (!lossy)
+    return lossy.takeError();
+  request.options.allowLossy = *lossy;
   if (errorBudget > 0) {
     request.errorBudget = errorBudget;
-    const std::vector<std::string> codecs = planner::lossyCodecs();
-    if (llvm::none_of(codecs, [&](const std::string &name) { return request.options.allowLossy.count(name); }))
-      request.options.allowLossy.insert(codecs.begin(), codecs.end());
+    if ((*lossy & planner::lossyCodecs()).empty())
+      request.options.allowLossy = *lossy | planner::lossyCodecs();
   }
   request.options.executable = executableActions(oneMemory);
   return request;

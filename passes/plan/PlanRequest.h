@@ -14,12 +14,16 @@ namespace sluice {
 struct PlanRequest {
   std::string name; ///< of the strategy
   planner::Options
-      options;       ///< its knobs, the lossy actions that are allowed, and what programs of the target can carry out
-  std::string codec; ///< knob `codec` of every strategy: "fp16" packs the floats of all copies, "zvc" those that
-                     ///< are expected to shrink; "": raw bytes
-  std::string zvc = "zvc"; ///< codec after every "zvc" of the plan, with its pool: knob `codec=zvc:pool=BYTES`
+      options; ///< its knobs, the lossy actions that are allowed, and what programs of the target can carry out
+  /// Knob `codec` of every strategy: fp16 packs the floats of all copies, zvc those that are expected to shrink; None:
+  /// raw bytes.
+  Codec::Kind codec = Codec::None;
+  int64_t pool = 0;                  ///< of every zvc of the plan, see Codec: knob `codec=zvc:pool=BYTES`
+  int rate = 0;                      ///< of every zfp of the plan that has none of its own, see Codec: knob `rate`
   std::optional<double> errorBudget; ///< see Problem
-  std::string zfp = "zfp";           ///< codec after every "zfp" of the plan, with its rate: knob `rate`
+
+  /// A codec of the plan with these parameters.
+  Codec withParameters(Codec codec) const;
 };
 
 /// Reads --strategy=NAME[,k=v...] and --allow-lossy=NAME[,NAME...]; the registry knows the names of

@@ -24,8 +24,8 @@ class Bridge {
 public:
   Bridge(const Storages &storages) : storages(storages), bufferOf(storages.all().size(), -1) {}
 
-  planner::Problem build(ModuleOp module, func::FuncOp step, const planner::Profile &profile, Target target,
-                         StringRef zfp, std::optional<double> errorBudget) {
+  planner::Problem build(ModuleOp module, func::FuncOp step, const planner::Profile &profile, Target target, int rate,
+                         std::optional<double> errorBudget) {
     problem.errorBudget = errorBudget;
     problem.base = persistentBytes(module);
     problem.alignment = slotAlignment;
@@ -42,10 +42,10 @@ public:
     markRoundedWeights(step);
     markPackable(step);
     expectZeros(step, profile);
-    addEncodings(step, profile, zfp);
+    addEncodings(step, profile, rate);
     addInversions(step, profile);
     if (errorBudget)
-      addErrors(profile, zfp.contains(':') ? zfp : "zfp:8");
+      addErrors(profile, Codec(Codec::Zfp, rate).bits());
     return std::move(problem);
   }
 
@@ -156,12 +156,12 @@ private:
     SmallVector<Value> contents = forwardContents(step, storages);
     for (planner::Buffer &buffer : problem.buffers) {
       auto type = contents[buffer.id] ? dyn_cast<RankedTensorType>(contents[buffer.id].getType()) : nullptr;
-      buffer.elementBytes = type && packedType(type, "zvc") ? type.getElementTypeBitWidth() / 8 : 0;
+      buffer.elementBytes = type && packedType(type, Codec::Zvc) ? type.getElementTypeBitWidth() / 8 : 0;
     }
   }
 
   /// Masks for what gradients only compare with 0; packed forms for floats that have them.
-  void addEncodings(func::FuncOp step, const planner::Profile &profile, StringRef zfp) {
+  void addEncodings(func::FuncOp step, const planner::Profile &profile, int rate) {
     SmallVector<Value> contents = forwardContents(step, storages);
     for (planner::Buffer &buffer : problem.buffers) {
       Value content = contents[buffer.id];
@@ -169,21 +169,21 @@ private:
         continue;
       auto type = cast<RankedTensorType>(content.getType());
       if (maskIsPositive(content, storages)) {
-        int64_t size = bytes(packedType(type, "mask"));
+        int64_t size = bytes(packedType(type, Codec::Mask));
         double seconds = profile.estimate(OpKind::Activation, elements(type), buffer.bytes + size);
-        buffer.encodings.push_back({"mask", size, seconds, 0});
+        buffer.encodings.push_back({Codec::Mask, size, seconds, 0});
       }
       if (!buffer.offloadable) // small, or a weight that was rounded for the step
         continue;
-      const auto bytesOf = [&](const std::string &codec) -> planner::Bytes {
-        RankedTensorType packed = packedType(type, withRate(codec, zfp));
+      const auto bytesOf = [&](Codec codec) -> planner::Bytes {
+        RankedTensorType packed = packedType(type, planner::withRate(codec, rate));
         return packed && bytes(packed) < buffer.bytes ? bytes(packed) : 0; // of halves zfp at a high rate makes more
       };
       const planner::Bytes asFloats = elements(type) * static_cast<planner::Bytes>(sizeof(float));
       buffer.compared = comparisonOf(content, storages);
-      const bool rates = problem.errorBudget && !zfp.contains(':'); // unless one is given
+      const bool rates = problem.errorBudget && rate == 0; // unless one is given
       for (planner::Encoding &form : planner::packingsOf(asFloats, *buffer.compared, profile, bytesOf, rates)) {
-        if (hasMask(form.codec))
+        if (form.codec.mask)
           form.maskReaders = maskReaders(content);
         buffer.encodings.push_back(std::move(form));
       }
@@ -191,37 +191,34 @@ private:
   }
 
   /// Of packed forms. A tensor that was measured has no errors but those that were: the codec refused others.
-  void addErrors(const planner::Profile &profile, StringRef zfp) {
+  void addErrors(const planner::Profile &profile, int rate) {
     const size_t tensors =
         llvm::count_if(problem.buffers, [](const planner::Buffer &buffer) { return buffer.compared.has_value(); });
     for (planner::Buffer &buffer : problem.buffers) {
       if (!buffer.compared)
         continue;
-      std::vector<std::string> codecs = {"fp16"};
+      std::vector<Codec> codecs = {Codec::Fp16};
       for (const planner::Encoding &form : buffer.encodings)
-        if (!planner::readDirectly(form.codec) && form.codec != "fp16")
+        if (!planner::readDirectly(form.codec) && form.codec != Codec::Fp16)
           codecs.push_back(form.codec);
-      const auto first = profile.errors.lower_bound({buffer.name, ""});
-      const bool measured = first != profile.errors.end() && first->first.first == buffer.name;
-      problem.errorsAreDefaults |= !measured;
-      for (const std::string &codec : codecs)
-        if (const std::optional<double> error = measured ? measuredError(profile, buffer.name, withRate(codec, zfp))
-                                                         : planner::usualError(withRate(codec, zfp), tensors))
+      const auto measured = profile.errors.find(buffer.name);
+      problem.errorsAreDefaults |= measured == profile.errors.end();
+      for (const Codec codec : codecs) {
+        const Codec rated = planner::withRate(codec, rate);
+        if (const std::optional<double> error = measured != profile.errors.end()
+                                                    ? measuredError(measured->second, rated)
+                                                    : planner::usualError(rated, tensors))
           buffer.errors.emplace_back(codec, *error);
+      }
     }
   }
 
   /// A rate that was not measured has the error of the next lower one that was.
-  static std::optional<double> measuredError(const planner::Profile &profile, const std::string &tensor,
-                                             const std::string &codec) {
-    std::optional<Codec> wanted = parseCodec(codec);
-    for (std::string name = codec; wanted;) {
-      if (const auto found = profile.errors.find({tensor, name}); found != profile.errors.end())
+  static std::optional<double> measuredError(const std::map<Codec, double> &errors, Codec codec) {
+    do {
+      if (const auto found = errors.find(codec); found != errors.end())
         return std::isfinite(found->second) ? std::optional(found->second) : std::nullopt;
-      if (wanted->kind != Codec::Zfp || --wanted->rate < 2)
-        break;
-      name = codec.substr(0, codec.find(':') + 1) + std::to_string(wanted->rate);
-    }
+    } while (codec.kind == Codec::Zfp && --codec.rate >= 2);
     return std::nullopt;
   }
 
@@ -257,7 +254,7 @@ private:
           inversion.seconds += cost.getSeconds().getValueAsDouble();
       // The most that guards let through: see InversionRules.h.
       const bool floats = buffer.elementBytes == sizeof(float);
-      buffer.errors.emplace_back("invert", saved ? (floats ? 1e-5 : 2e-2) : (floats ? 6.2e-5 : 1.6e-2));
+      inversion.error = saved ? (floats ? 1e-5 : 2e-2) : (floats ? 6.2e-5 : 1.6e-2);
       buffer.inversion = inversion;
       if (saved)
         keepOperands(found);
@@ -285,15 +282,10 @@ private:
 
 } // namespace
 
-std::string sluice::withRate(StringRef codec, StringRef zfp) {
-  const std::string name = codec.str();
-  return withoutMask(name) == "zfp" ? std::string(hasMask(name) ? maskPrefix : "") + zfp.str() : name;
-}
-
 planner::Problem sluice::problemOfStep(ModuleOp module, func::FuncOp step, const Storages &storages,
-                                       const planner::Profile &profile, Target target, bool oneMemory, StringRef zfp,
+                                       const planner::Profile &profile, Target target, bool oneMemory, int rate,
                                        std::optional<double> errorBudget) {
-  planner::Problem problem = Bridge(storages).build(module, step, profile, target, zfp, errorBudget);
+  planner::Problem problem = Bridge(storages).build(module, step, profile, target, rate, errorBudget);
   problem.base += oneMemory ? stagingBytes(module) : 0;
   return problem;
 }

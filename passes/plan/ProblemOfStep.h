@@ -15,15 +15,12 @@
 namespace sluice {
 
 /// Ops carry `train.cost` and `train.stage`. Buffer::id is the storage's index in `buffers`; base is everything that
-/// outlives the step. What copies can do is the target's. `zfp` is the codec, with its rate, whose sizes stand after
-/// the encoding "zfp". Tensors below 4 KiB stay on the device or run again. With `oneMemory` base counts the staging
+/// outlives the step. What copies can do is the target's. Forms of zfp without a rate have the sizes of
+/// `rate`, 0: zfp's own. Tensors below 4 KiB stay on the device or run again. With `oneMemory` base counts the staging
 /// slots of batches, too, which are all that the host arena then holds. With an error budget buffers have packed forms
-/// of all rates unless `zfp` names one, and the errors of each: as the profile measured them, or else usual ones.
+/// of all rates unless one is given, and the errors of each: as the profile measured them, or else usual ones.
 planner::Problem problemOfStep(mlir::ModuleOp module, mlir::func::FuncOp step, const Storages &storages,
-                               const planner::Profile &profile, Target target, bool oneMemory,
-                               llvm::StringRef zfp = "zfp", std::optional<double> errorBudget = {});
-
-/// The codec of a plan with its parameters: "zfp" and "mask+zfp" become `zfp`, which has a rate.
-std::string withRate(llvm::StringRef codec, llvm::StringRef zfp);
+                               const planner::Profile &profile, Target target, bool oneMemory, int rate = 0,
+                               std::optional<double> errorBudget = {});
 
 } // namespace sluice

@@ -115,7 +115,7 @@ namespace {
 /// The bound at single positions of the program that keeps everything.
 class PositionBound {
 public:
-  PositionBound(const Problem &problem, Bytes memory, const std::set<std::string> &actions)
+  PositionBound(const Problem &problem, Bytes memory, Abilities actions)
       : problem(problem), memory(memory), actions(actions), accesses(accessesOf(problem)),
         live(liveBytes(problem, expand(problem, keepPlan(problem)))), rerun(problem.buffers.size(), 0) {
     for (const Op &op : problem.ops) {
@@ -134,14 +134,14 @@ public:
   }
 
 private:
-  bool can(const std::string &action) const { return actions.count(std::string(withoutMask(action))) > 0; }
+  bool can(Ability ability) const { return actions.has(ability); }
   void shareReruns();
   std::vector<int> peaks() const;
   Seconds at(int position) const;
 
   const Problem &problem;
   const Bytes memory;
-  const std::set<std::string> &actions;
+  const Abilities actions;
   const std::vector<Accesses> accesses;
   std::vector<Bytes> live;
   std::vector<Seconds> seconds; ///< of the ops
@@ -179,12 +179,12 @@ Seconds PositionBound::at(int position) const {
   const Op &op = problem.ops[position];
   double missing = static_cast<double>(live[position] - memory);
   const double never = std::numeric_limits<double>::infinity();
-  double perByte = can("fp16") ? 0.5 : 1;
+  double perByte = can(Codec::Fp16) ? 0.5 : 1;
   for (const Buffer &buffer : problem.buffers) {
-    if (problem.zerosStay && can("zvc"))
+    if (problem.zerosStay && can(Codec::Zvc))
       perByte = std::min(perByte, keptShare(buffer));
     for (const Encoding &form : buffer.encodings)
-      if (!readDirectly(form.codec) && can(form.codec.substr(0, form.codec.find(':'))))
+      if (!readDirectly(form.codec) && can(form.codec))
         perByte = std::min(perByte, static_cast<double>(form.bytes) / static_cast<double>(buffer.bytes));
   }
   Removal link = {0, perByte / problem.link.d2h, perByte / problem.link.h2d}, codec = {0, never, never};
@@ -202,13 +202,13 @@ Seconds PositionBound::at(int position) const {
     double bytes = raw;
     if (a.lastForward < 0 || a.lastForward >= position || a.firstLater <= a.lastForward) {
       // Between two forward ops, or two backward ops, content may be moved, but not be made again.
-      if (a.first < position && !used && buffer.offloadable && can("offload"))
+      if (a.first < position && !used && buffer.offloadable && can(Action::Offload))
         link.bytes += bytes;
       continue;
     }
     for (const Encoding &e : buffer.encodings) {
       const double form = static_cast<double>(aligned(problem, e.bytes));
-      if (!can(e.codec))
+      if (!can(e.codec) || e.codec.rate > 0)
         continue;
       if (readDirectly(e.codec) || std::count(e.maskReaders.begin(), e.maskReaders.end(), position) > 0) {
         bytes = std::min(bytes, form);
@@ -221,11 +221,11 @@ Seconds PositionBound::at(int position) const {
     missing -= raw - bytes;
     if (used || bytes <= 0)
       continue;
-    if (buffer.offloadable && can("offload"))
+    if (buffer.offloadable && can(Action::Offload))
       link.bytes += bytes;
-    if (can("recompute") && !buffer.producers.empty())
+    if (can(Action::Recompute) && !buffer.producers.empty())
       parts.push_back({bytes, rerun[b] * bytes / raw});
-    if (can("invert") && buffer.inversion)
+    if (can(Action::Invert) && buffer.inversion)
       parts.push_back({bytes, buffer.inversion->seconds * bytes / raw});
   }
   Seconds before = 0;
@@ -236,7 +236,7 @@ Seconds PositionBound::at(int position) const {
 
 } // namespace
 
-Seconds actionBound(const Problem &problem, Bytes memory, const std::set<std::string> &actions) {
+Seconds actionBound(const Problem &problem, Bytes memory, Abilities actions) {
   return PositionBound(problem, memory, actions).run();
 }
 

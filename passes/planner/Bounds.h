@@ -2,10 +2,8 @@
 // What no plan can beat: memory floor and lower bounds of the makespan.
 #pragma once
 
-#include "passes/planner/Problem.h"
+#include "passes/planner/Abilities.h"
 
-#include <set>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -19,7 +17,7 @@ Bytes memoryFloor(const Problem &problem);
 /// exceeds `memory`, the excess must be away: what an op there touches cannot be, encodings remove theirs for nothing,
 /// the others cross the link or are packed before the position and come back after it, or cost re-runs of their
 /// producers or inversions, cheapest first. Infinite when the actions cannot make room.
-Seconds actionBound(const Problem &problem, Bytes memory, const std::set<std::string> &actions);
+Seconds actionBound(const Problem &problem, Bytes memory, Abilities actions);
 
 /// Bytes that can leave the device before a moment and return after it, beside the compute stream; rates in seconds per
 /// byte.

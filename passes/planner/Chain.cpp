@@ -9,22 +9,22 @@
 
 namespace sluice::planner {
 
-static std::string arrayError(const char *name, const std::vector<double> &values, size_t expected) {
+static Status checkArray(const char *name, const std::vector<double> &values, size_t expected) {
   if (values.size() != expected)
-    return std::string("'") + name + "' has " + std::to_string(values.size()) + " entries, " +
-           std::to_string(expected) + " are needed";
+    return Error{std::string("'") + name + "' has " + std::to_string(values.size()) + " entries, " +
+                 std::to_string(expected) + " are needed"};
   for (size_t i = 0; i < values.size(); ++i)
     // Sums of a million such entries stay exact enough and finite.
     if (!std::isfinite(values[i]) || values[i] < 0 || values[i] > 1e30)
-      return std::string("'") + name + "' entry " + std::to_string(i) + " is " + std::to_string(values[i]) +
-             ", it must be between 0 and 1e30";
-  return "";
+      return Error{std::string("'") + name + "' entry " + std::to_string(i) + " is " + std::to_string(values[i]) +
+                   ", it must be between 0 and 1e30"};
+  return Success{};
 }
 
-std::string chainError(const Chain &chain) {
+Status checkChain(const Chain &chain) {
   const size_t n = chain.uF.size();
   if (n == 0)
-    return "chain is empty: 'u_f' has 0 entries, at least 1 is needed";
+    return Error{"chain is empty: 'u_f' has 0 entries, at least 1 is needed"};
   const struct {
     const char *name;
     const std::vector<double> &values;
@@ -32,13 +32,13 @@ std::string chainError(const Chain &chain) {
   } arrays[] = {{"u_f", chain.uF, n},   {"u_b", chain.uB, n},   {"x", chain.x, n + 1},    {"y", chain.y, n + 1},
                 {"ex_f", chain.exF, n}, {"ex_b", chain.exB, n}, {"saved", chain.saved, n}};
   for (const auto &array : arrays)
-    if (std::string error = arrayError(array.name, array.values, array.expected); !error.empty())
-      return error;
+    if (Status status = checkArray(array.name, array.values, array.expected); !status)
+      return status;
   if (!chain.kinds.empty() && chain.kinds.size() != n)
-    return "'op' has " + std::to_string(chain.kinds.size()) + " entries, " + std::to_string(n) + " are needed";
+    return Error{"'op' has " + std::to_string(chain.kinds.size()) + " entries, " + std::to_string(n) + " are needed"};
   if (const double b = chain.bandwidth; b != 0 && !(b >= 1e-9 && b <= 1e30))
-    return "'bandwidth' is " + std::to_string(b) + ", it must be 0 or between 1e-9 and 1e30";
-  return "";
+    return Error{"'bandwidth' is " + std::to_string(b) + ", it must be 0 or between 1e-9 and 1e30"};
+  return Success{};
 }
 
 double forwardBytes(const Chain &chain, int i) {

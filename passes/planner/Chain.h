@@ -6,6 +6,7 @@
 #pragma once
 
 #include "passes/planner/Problem.h"
+#include "runtime/Result.h"
 
 #include <string>
 #include <vector>
@@ -32,8 +33,8 @@ struct Chain {
 /// (what can be executed); partial ones free what has been copied (the paper's Problem 2).
 enum class Release { Whole, Partial };
 
-/// Empty when the chain makes sense; otherwise names the array and the entry.
-std::string chainError(const Chain &chain);
+/// Refuses a chain that makes no sense, by the array and the entry.
+Status checkChain(const Chain &chain);
 
 /// Bytes during F_i and B_i when everything is kept (the paper's mF_i and mB_i), and their maximum M_peak.
 double forwardBytes(const Chain &chain, int i);

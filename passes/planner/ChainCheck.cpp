@@ -17,23 +17,23 @@ public:
       : c(c), memory(memory), offloaded(offloaded), release(release), t(timeline), n(c.uF.size()), f(n), b(n), out(n),
         in(n) {}
 
-  std::string check() {
+  Status check() {
     for (auto step : {&ChainReplay::collect, &ChainReplay::exclusive, &ChainReplay::ordered, &ChainReplay::copies,
                       &ChainReplay::bytes})
-      if (std::string error = (this->*step)(); !error.empty())
-        return error;
-    return "";
+      if (Status status = (this->*step)(); !status)
+        return status;
+    return Success{};
   }
 
 private:
   struct Span {
     Seconds start = -1, end = -1;
   };
-  std::string collect();
-  std::string exclusive();
-  std::string ordered();
-  std::string copies();
-  std::string bytes();
+  Status collect();
+  Status exclusive();
+  Status ordered();
+  Status copies();
+  Status bytes();
   double bytesAt(Seconds time) const;
   double contentAt(int j, Seconds time) const;
 
@@ -54,64 +54,65 @@ private:
   const Seconds slack = 1e-9 * (1 + t.makespan);
 };
 
-std::string ChainReplay::collect() {
+Status ChainReplay::collect() {
   for (const ChainEvent &e : t.events) {
     if (e.index < 0 || e.index >= int(n) || !(e.start >= -slack) || !(e.end + slack >= e.start) ||
         e.end > t.makespan + slack)
-      return e.name() + " runs from " + num(e.start) + " to " + num(e.end) + ", makespan is " + num(t.makespan);
+      return Error{e.name() + " runs from " + num(e.start) + " to " + num(e.end) + ", makespan is " + num(t.makespan)};
     auto &spans = e.what == ChainEvent::What::Forward    ? f
                   : e.what == ChainEvent::What::Backward ? b
                   : e.what == ChainEvent::What::Out      ? out
                                                          : in;
     if (spans[e.index].start != -1)
-      return e.name() + " appears twice";
+      return Error{e.name() + " appears twice"};
     spans[e.index] = {e.start, e.end};
   }
   for (size_t i = 0; i < n; ++i)
     if (f[i].start == -1 || b[i].start == -1 || (out[i].start != -1) != offloaded[i] ||
         (in[i].start != -1) != offloaded[i])
-      return "stage " + std::to_string(i) + " lacks an event or has one too many";
-  return "";
+      return Error{"stage " + std::to_string(i) + " lacks an event or has one too many"};
+  return Success{};
 }
 
-std::string ChainReplay::exclusive() {
+Status ChainReplay::exclusive() {
   for (size_t i = 0; i < t.events.size(); ++i)
     for (size_t j = 0; j < i; ++j) {
       const ChainEvent &p = t.events[i], &q = t.events[j];
       const bool compute = p.what == ChainEvent::What::Forward || p.what == ChainEvent::What::Backward;
       const bool other = q.what == ChainEvent::What::Forward || q.what == ChainEvent::What::Backward;
       if (compute == other && p.start + slack < q.end && q.start + slack < p.end)
-        return p.name() + " at " + num(p.start) + " overlaps " + q.name() + ", which runs until " + num(q.end);
+        return Error{p.name() + " at " + num(p.start) + " overlaps " + q.name() + ", which runs until " + num(q.end)};
     }
-  return "";
+  return Success{};
 }
 
-std::string ChainReplay::ordered() {
+Status ChainReplay::ordered() {
   for (size_t i = 0; i < n; ++i) {
     if (f[i].end - f[i].start + slack < c.uF[i] || b[i].end - b[i].start + slack < c.uB[i])
-      return "stage " + std::to_string(i) + " runs shorter than its ops take";
+      return Error{"stage " + std::to_string(i) + " runs shorter than its ops take"};
     if (i > 0 && (f[i].start + slack < f[i - 1].end || b[i - 1].start + slack < b[i].end))
-      return "stage " + std::to_string(i) + " runs out of order";
+      return Error{"stage " + std::to_string(i) + " runs out of order"};
   }
-  return b[n - 1].start + slack < f[n - 1].end ? "backward starts before forward ends" : "";
+  return b[n - 1].start + slack < f[n - 1].end ? Status(Error{"backward starts before forward ends"}) : Success{};
 }
 
-std::string ChainReplay::copies() {
+Status ChainReplay::copies() {
   for (size_t j = 0; j < n; ++j) {
     if (!offloaded[j])
       continue;
     const std::string x = "x_" + std::to_string(j);
     const Seconds least = c.moved(j) / c.bandwidth;
     if (out[j].end - out[j].start + slack < least || in[j].end - in[j].start + slack < least)
-      return "copies of " + x + " are shorter than the link allows, " + num(least) + " seconds";
+      return Error{"copies of " + x + " are shorter than the link allows, " + num(least) + " seconds"};
     if (j > 0 && out[j].start + slack < f[j - 1].end)
-      return x + " leaves at " + num(out[j].start) + ", before it is made at " + num(f[j - 1].end);
+      return Error{x + " leaves at " + num(out[j].start) + ", before it is made at " + num(f[j - 1].end)};
     if (in[j].start + slack < out[j].end)
-      return x + " returns at " + num(in[j].start) + ", before it has left at " + num(out[j].end);
+      return Error{x + " returns at " + num(in[j].start) + ", before it has left at " + num(out[j].end)};
     if (b[j].start + slack < in[j].end)
-      return "B_" + std::to_string(j) + " starts at " + num(b[j].start) + ", " + x + " is back at " + num(in[j].end);
+      return Error{"B_" + std::to_string(j) + " starts at " + num(b[j].start) + ", " + x + " is back at " +
+                   num(in[j].end)};
   }
-  return "";
+  return Success{};
 }
 
 /// Bytes of x_j on the device at a time.
@@ -146,7 +147,7 @@ double ChainReplay::bytesAt(Seconds time) const {
 
 /// Bytes change linearly between events, so it is enough to look just inside every interval between neighbouring
 /// events.
-std::string ChainReplay::bytes() {
+Status ChainReplay::bytes() {
   std::vector<Seconds> times;
   for (const ChainEvent &e : t.events) {
     times.push_back(e.start);
@@ -162,16 +163,16 @@ std::string ChainReplay::bytes() {
       // A partial copy moves bytes during the slack, too.
       const double allowance = 1e-9 * (1 + scale) + 4 * slack * c.bandwidth;
       if (bytesAt(time) > memory + allowance)
-        return num(bytesAt(time)) + " bytes are on the device at " + num(time) + ", memory is " + num(memory);
+        return Error{num(bytesAt(time)) + " bytes are on the device at " + num(time) + ", memory is " + num(memory)};
     }
   }
-  return "";
+  return Success{};
 }
 
 } // namespace
 
-std::string checkChain(const Chain &chain, double memory, const std::vector<bool> &offloaded, Release release,
-                       const ChainTimeline &timeline) {
+Status checkChain(const Chain &chain, double memory, const std::vector<bool> &offloaded, Release release,
+                  const ChainTimeline &timeline) {
   return ChainReplay(chain, memory, offloaded, release, timeline).check();
 }
 

@@ -35,8 +35,8 @@ std::optional<ChainTimeline> simulateChain(const Chain &chain, double memory, co
                                            Release release);
 
 /// Replays a timeline of a chain: one thing at a time on compute and on the link, ops in order, copies within their
-/// rules, bytes within `memory`. Shares nothing with the simulator. Empty, or the first violation with its numbers.
-std::string checkChain(const Chain &chain, double memory, const std::vector<bool> &offloaded, Release release,
-                       const ChainTimeline &timeline);
+/// rules, bytes within `memory`. Shares nothing with the simulator. Names the first violation with its numbers.
+Status checkChain(const Chain &chain, double memory, const std::vector<bool> &offloaded, Release release,
+                  const ChainTimeline &timeline);
 
 } // namespace sluice::planner

@@ -8,38 +8,39 @@
 
 namespace sluice::planner {
 
-std::string PlanCheck::shape() {
+Status PlanCheck::shape() {
   const int n = problem.ops.size();
   if (plan.decisions.size() != problem.buffers.size())
-    return "plan has " + std::to_string(plan.decisions.size()) + " decisions for " +
-           std::to_string(problem.buffers.size()) + " buffers";
+    return Error{"plan has " + std::to_string(plan.decisions.size()) + " decisions for " +
+                 std::to_string(problem.buffers.size()) + " buffers"};
   if (!plan.alternatives.empty() && plan.alternatives.size() != problem.ops.size())
-    return "plan has " + std::to_string(plan.alternatives.size()) + " alternatives for " + std::to_string(n) + " ops";
+    return Error{"plan has " + std::to_string(plan.alternatives.size()) + " alternatives for " + std::to_string(n) +
+                 " ops"};
   for (size_t k = 0; k < plan.alternatives.size(); ++k)
     if (!problem.ops[k].alternatives.empty() &&
         (plan.alternatives[k] < 0 || plan.alternatives[k] >= static_cast<int>(problem.ops[k].alternatives.size())))
-      return op(k) + " has " + std::to_string(problem.ops[k].alternatives.size()) + " alternatives, plan names " +
-             std::to_string(plan.alternatives[k]);
+      return Error{op(k) + " has " + std::to_string(problem.ops[k].alternatives.size()) + " alternatives, plan names " +
+                   std::to_string(plan.alternatives[k])};
   for (const Recompute &r : plan.recomputes)
-    if (std::string error = segment(r); !error.empty())
-      return error;
-  return "";
+    if (Status status = segment(r); !status)
+      return status;
+  return Success{};
 }
 
-std::string PlanCheck::segment(const Recompute &r) const {
+Status PlanCheck::segment(const Recompute &r) const {
   const int n = problem.ops.size();
   if (r.before < 0 || r.before >= n)
-    return "recompute stands before op " + std::to_string(r.before) + ", there are " + std::to_string(n);
+    return Error{"recompute stands before op " + std::to_string(r.before) + ", there are " + std::to_string(n)};
   for (int k : r.ops)
     if (k < 0 || k >= r.before)
-      return "recompute before op " + std::to_string(r.before) + " runs op " + std::to_string(k) +
-             ", which has not run yet";
+      return Error{"recompute before op " + std::to_string(r.before) + " runs op " + std::to_string(k) +
+                   ", which has not run yet"};
     else if (problem.ops[k].phase != Phase::Forward || !problem.ops[k].recomputable)
-      return op(k) + " may not run twice, plan runs it again before op " + std::to_string(r.before);
-  return "";
+      return Error{op(k) + " may not run twice, plan runs it again before op " + std::to_string(r.before)};
+  return Success{};
 }
 
-std::string PlanCheck::layOut() {
+Status PlanCheck::layOut() {
   uses.resize(problem.buffers.size());
   std::vector<std::vector<const Recompute *>> before(problem.ops.size());
   for (const Recompute &r : plan.recomputes)
@@ -64,7 +65,7 @@ std::string PlanCheck::layOut() {
       uses[b].push_back(use);
   }
   noteInversions();
-  return "";
+  return Success{};
 }
 
 /// Inversions read their sources just before the first run of a position. Bad indices are reported later.
@@ -84,24 +85,24 @@ void PlanCheck::noteInversions() {
   }
 }
 
-std::string PlanCheck::decisions() {
+Status PlanCheck::decisions() {
   for (int b = 0; b < static_cast<int>(plan.decisions.size()); ++b) {
     const Decision &d = plan.decisions[b];
     if (d.action == Action::Keep || d.action == Action::Recompute) {
       if (!d.absences.empty())
-        return buffer(b) + " is away " + std::to_string(d.absences.size()) + " times, its action allows none";
+        return Error{buffer(b) + " is away " + std::to_string(d.absences.size()) + " times, its action allows none"};
       continue;
     }
     for (auto step : {&PlanCheck::absences, &PlanCheck::allowed})
-      if (std::string error = (this->*step)(b, d); !error.empty())
-        return error;
+      if (Status status = (this->*step)(b, d); !status)
+        return status;
   }
-  return "";
+  return Success{};
 }
 
 /// Counts writers: the content that op k expects of a buffer is the number of original writers before k; its re-run may
 /// read what its first run wrote. An inversion expects what all forward writers left.
-std::string PlanCheck::contentOf(int b) const {
+Status PlanCheck::contentOf(int b) const {
   std::vector<int> writers;
   int forward = 0;
   for (const Use &use : uses[b])
@@ -118,26 +119,26 @@ std::string PlanCheck::contentOf(int b) const {
     const int expected = use.inverts ? forward : rank + (run.again && wroteFirst && !use.writes);
     const bool bitsOnly = d.action == Action::Encode && run.position >= d.absences.front().freeBefore;
     if ((use.reads || (use.writes && rank > 0)) && !bitsOnly && state != expected)
-      return op(run.op) +
-             (use.inverts ? " and an inversion"
-              : run.again ? " again"
-                          : "") +
-             " at position " + std::to_string(run.position) + " finds " + buffer(b) + " after " +
-             std::to_string(state) + " writers, it needs " + std::to_string(expected);
+      return Error{op(run.op) +
+                   (use.inverts ? " and an inversion"
+                    : run.again ? " again"
+                                : "") +
+                   " at position " + std::to_string(run.position) + " finds " + buffer(b) + " after " +
+                   std::to_string(state) + " writers, it needs " + std::to_string(expected)};
     if (use.writes)
       state = rank + 1;
     if (use.writes && run.again && !use.reads && !d.absences.empty())
-      return buffer(b) + " is written again at position " + std::to_string(run.position) +
-             " although it leaves before " + std::to_string(d.absences.front().freeBefore);
+      return Error{buffer(b) + " is written again at position " + std::to_string(run.position) +
+                   " although it leaves before " + std::to_string(d.absences.front().freeBefore)};
   }
-  return "";
+  return Success{};
 }
 
-std::string PlanCheck::content() {
+Status PlanCheck::content() {
   for (int b = 0; b < static_cast<int>(problem.buffers.size()); ++b)
-    if (std::string error = contentOf(b); !error.empty())
-      return error;
-  return "";
+    if (Status status = contentOf(b); !status)
+      return status;
+  return Success{};
 }
 
 /// The run with which the bytes end that come back from a packed form; -1: with the last use.
@@ -210,7 +211,7 @@ void PlanCheck::addLiveBytes(int b, std::vector<Bytes> &change) const {
       }
 }
 
-std::string PlanCheck::bytes() {
+Status PlanCheck::bytes() {
   std::vector<Bytes> change(runs.size() + 1, 0);
   for (int b = 0; b < static_cast<int>(problem.buffers.size()); ++b)
     addLiveBytes(b, change);
@@ -232,15 +233,15 @@ std::string PlanCheck::bytes() {
     if (opens[runs[r].position] == static_cast<int>(r))
       workspace = std::max(workspace, inverting[runs[r].position]);
     if (now + padded(workspace) > memory)
-      return this->op(runs[r].op) + " at position " + std::to_string(runs[r].position) + " needs " +
-             std::to_string(now + padded(workspace)) + " bytes, memory is " + std::to_string(memory);
+      return Error{this->op(runs[r].op) + " at position " + std::to_string(runs[r].position) + " needs " +
+                   std::to_string(now + padded(workspace)) + " bytes, memory is " + std::to_string(memory)};
   }
-  return "";
+  return Success{};
 }
 
-std::string checkPlan(const Problem &problem, const Plan &plan, Bytes memory) {
-  const std::string error = PlanCheck(problem, plan, memory).check();
-  return error.empty() ? checkErrors(problem, plan) : error;
+Status checkPlan(const Problem &problem, const Plan &plan, Bytes memory) {
+  Status status = PlanCheck(problem, plan, memory).check();
+  return status ? checkErrors(problem, plan) : status;
 }
 
 } // namespace sluice::planner

@@ -5,21 +5,22 @@
 
 #include "passes/planner/Plan.h"
 #include "passes/planner/Timeline.h"
+#include "runtime/Result.h"
 
 namespace sluice::planner {
 
 /// Replays the plan in program order: every access finds its buffer on the device with the content that the original
 /// program has there, every position makes sense, live bytes stay within `memory` (base included), and errors within
-/// the problem's error budget. Empty, or the first violation with both numbers.
-std::string checkPlan(const Problem &problem, const Plan &plan, Bytes memory);
+/// the problem's error budget. Names the first violation with both numbers.
+Status checkPlan(const Problem &problem, const Plan &plan, Bytes memory);
 
-/// Adds up the squares of the errors of everything that rounds; part of checkPlan(). Empty, or what exceeds the error
+/// Adds up the squares of the errors of everything that rounds; part of checkPlan(). Names what exceeds the error
 /// budget, or whose error nobody knows.
-std::string checkErrors(const Problem &problem, const Plan &plan);
+Status checkErrors(const Problem &problem, const Plan &plan);
 
 /// Replays a timeline of the plan: streams run one thing at a time, ops in order, copies start after what they copy,
-/// content is back before it is read, no byte is reused before its copy out has ended. Empty, or the first violation
-/// with its times.
-std::string checkTimeline(const Problem &problem, const Plan &plan, const Timeline &timeline);
+/// content is back before it is read, no byte is reused before its copy out has ended. Names the first violation with
+/// its times.
+Status checkTimeline(const Problem &problem, const Plan &plan, const Timeline &timeline);
 
 } // namespace sluice::planner

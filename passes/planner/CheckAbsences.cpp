@@ -7,104 +7,106 @@
 namespace sluice::planner {
 
 /// Positions of one absence in order, and after those of the one before.
-std::string PlanCheck::order(int b, const Decision &d) const {
+Status PlanCheck::order(int b, const Decision &d) const {
   const int n = problem.ops.size();
   const bool returns = d.action != Action::Encode;
   const int earliest = d.action == Action::Offload ? -1 : 0; // what arrives from outside leaves at once
   if (d.absences.empty() || (d.action != Action::Offload && d.absences.size() > 1))
-    return buffer(b) + " is away " + std::to_string(d.absences.size()) + " times, its action allows " +
-           (d.action == Action::Offload ? "one or more" : "one");
+    return Error{buffer(b) + " is away " + std::to_string(d.absences.size()) + " times, its action allows " +
+                 (d.action == Action::Offload ? "one or more" : "one")};
   for (size_t i = 0; i < d.absences.size(); ++i) {
     const Absence &a = d.absences[i];
     if (a.leaveAfter < earliest || a.freeBefore <= a.leaveAfter || a.freeBefore >= n)
-      return buffer(b) + " leaves after op " + std::to_string(a.leaveAfter) + " and is free before " +
-             std::to_string(a.freeBefore);
+      return Error{buffer(b) + " leaves after op " + std::to_string(a.leaveAfter) + " and is free before " +
+                   std::to_string(a.freeBefore)};
     if (returns && (a.returnAfter < a.freeBefore || a.neededBy <= a.returnAfter || a.neededBy >= n))
-      return buffer(b) + " is free before op " + std::to_string(a.freeBefore) + ", comes back after op " +
-             std::to_string(a.returnAfter) + " and is needed by " + std::to_string(a.neededBy);
+      return Error{buffer(b) + " is free before op " + std::to_string(a.freeBefore) + ", comes back after op " +
+                   std::to_string(a.returnAfter) + " and is needed by " + std::to_string(a.neededBy)};
     if (i == 0)
       continue;
     const Absence &before = d.absences[i - 1];
     if (a.freeBefore <= before.neededBy || (a.leaveAfter != before.leaveAfter && a.leaveAfter < before.neededBy))
-      return buffer(b) + " leaves again after op " + std::to_string(a.leaveAfter) + " and is free before " +
-             std::to_string(a.freeBefore) + ", it is back by " + std::to_string(before.neededBy);
+      return Error{buffer(b) + " leaves again after op " + std::to_string(a.leaveAfter) + " and is free before " +
+                   std::to_string(a.freeBefore) + ", it is back by " + std::to_string(before.neededBy)};
   }
-  return "";
+  return Success{};
 }
 
-std::string PlanCheck::absence(int b, const Decision &d, size_t i) const {
+Status PlanCheck::absence(int b, const Decision &d, size_t i) const {
   const Absence &a = d.absences[i];
   const bool returns = d.action != Action::Encode;
-  const bool rounds = d.action == Action::Offload && !d.codec.empty() && d.codec != "zvc";
+  const bool rounds = d.action == Action::Offload && d.codec && d.codec.kind != Codec::Zvc;
   for (const Use &use : uses[b]) {
     const Run &run = runs[use.run];
     if (rounds && use.writes && run.position < a.freeBefore && problem.ops[run.op].phase != Phase::Forward)
-      return op(run.op) + " of the backward half writes " + buffer(b) + ", which is then copied with " + d.codec;
+      return Error{op(run.op) + " of the backward half writes " + buffer(b) + ", which is then copied with " +
+                   codecName(d.codec)};
     if (run.position > a.leaveAfter && run.position < a.freeBefore && use.writes)
-      return op(run.op) + " writes " + buffer(b) + ", of which a copy was made after op " +
-             std::to_string(a.leaveAfter) + ", before it is free at " + std::to_string(a.freeBefore);
+      return Error{op(run.op) + " writes " + buffer(b) + ", of which a copy was made after op " +
+                   std::to_string(a.leaveAfter) + ", before it is free at " + std::to_string(a.freeBefore)};
     if (returns && run.position >= a.freeBefore && run.position < a.neededBy)
-      return op(run.op) + " uses " + buffer(b) + " at position " + std::to_string(run.position) + ", away from " +
-             std::to_string(a.freeBefore) + " until " + std::to_string(a.neededBy);
+      return Error{op(run.op) + " uses " + buffer(b) + " at position " + std::to_string(run.position) + ", away from " +
+                   std::to_string(a.freeBefore) + " until " + std::to_string(a.neededBy)};
     if (use.inverts && (!returns || d.action == Action::Invert) && run.position >= a.freeBefore &&
         (!returns || run.position == a.neededBy))
-      return "an inversion reads " + buffer(b) + " at position " + std::to_string(run.position) +
-             ", where it is not on the device since " + std::to_string(a.freeBefore);
+      return Error{"an inversion reads " + buffer(b) + " at position " + std::to_string(run.position) +
+                   ", where it is not on the device since " + std::to_string(a.freeBefore)};
     if (!returns && run.position >= a.freeBefore && problem.ops[run.op].phase == Phase::Forward)
-      return op(run.op) + " uses " + buffer(b) + " raw at position " + std::to_string(run.position) +
-             ", encoded since " + std::to_string(a.freeBefore);
+      return Error{op(run.op) + " uses " + buffer(b) + " raw at position " + std::to_string(run.position) +
+                   ", encoded since " + std::to_string(a.freeBefore)};
     if (rounds && run.position >= a.neededBy && !run.again && problem.ops[run.op].phase == Phase::Forward)
-      return op(run.op) + " of the forward half uses " + buffer(b) + " after it came back from " + d.codec;
+      return Error{op(run.op) + " of the forward half uses " + buffer(b) + " after it came back from " +
+                   codecName(d.codec)};
   }
-  return "";
+  return Success{};
 }
 
-std::string PlanCheck::absences(int b, const Decision &d) const {
-  if (std::string error = order(b, d); !error.empty())
-    return error;
+Status PlanCheck::absences(int b, const Decision &d) const {
+  if (Status status = order(b, d); !status)
+    return status;
   for (size_t i = 0; i < d.absences.size(); ++i)
-    if (std::string error = absence(b, d, i); !error.empty())
-      return error;
-  return "";
+    if (Status status = absence(b, d, i); !status)
+      return status;
+  return Success{};
 }
 
 /// Whether the problem offers the action for the buffer at all.
-std::string PlanCheck::allowed(int b, const Decision &d) const {
+Status PlanCheck::allowed(int b, const Decision &d) const {
   const Buffer &what = problem.buffers[b];
+  const Codec::Kind kind = d.codec.kind;
+  const bool direct = kind == Codec::Mask || kind == Codec::Argmax || kind == Codec::Counter;
   if (d.action == Action::Invert) {
     if (!what.inversion)
-      return buffer(b) + " has no inversion";
+      return Error{buffer(b) + " has no inversion"};
     const Absence &a = d.absences.front();
     if (a.returnAfter + 1 != a.neededBy)
-      return buffer(b) + " is rebuilt after op " + std::to_string(a.returnAfter) + ", it must be just before " +
-             std::to_string(a.neededBy);
+      return Error{buffer(b) + " is rebuilt after op " + std::to_string(a.returnAfter) + ", it must be just before " +
+                   std::to_string(a.neededBy)};
     if (a.neededBy > what.inversion->latest)
-      return buffer(b) + " is rebuilt before op " + std::to_string(a.neededBy) +
-             ", parameters that it needs change at " + std::to_string(what.inversion->latest);
+      return Error{buffer(b) + " is rebuilt before op " + std::to_string(a.neededBy) +
+                   ", parameters that it needs change at " + std::to_string(what.inversion->latest)};
     for (int source : what.inversion->sources)
-      if (const std::string &codec = plan.decisions[source].codec;
-          withoutMask(codec).substr(0, 3) == "zfp" || withoutMask(codec) == "int8" ||
-          (withoutMask(codec) == "fp16" && !what.inversion->fromHalves))
-        return buffer(b) + " cannot be rebuilt from " + buffer(source) + ", which comes back from " + codec;
-    return "";
+      if (const Codec codec = plan.decisions[source].codec; codec.kind == Codec::Zfp || codec.kind == Codec::Int8 ||
+                                                            (codec.kind == Codec::Fp16 && !what.inversion->fromHalves))
+        return Error{buffer(b) + " cannot be rebuilt from " + buffer(source) + ", which comes back from " +
+                     codecName(codec)};
+    return Success{};
   }
   if (d.action == Action::Offload) {
     if (!what.offloadable)
-      return buffer(b) + " may not be offloaded";
+      return Error{buffer(b) + " may not be offloaded"};
     const auto &rates = problem.codecRates;
-    const bool direct = d.codec == "mask" || d.codec == "argmax" || d.codec == "counter";
-    if (!d.codec.empty() &&
-        std::none_of(rates.begin(), rates.end(), [&](const auto &rate) { return rate.first == d.codec; }) &&
+    if (d.codec && std::none_of(rates.begin(), rates.end(), [&](const auto &rate) { return rate.first == d.codec; }) &&
         (direct || std::none_of(what.encodings.begin(), what.encodings.end(),
                                 [&](const Encoding &e) { return e.codec == d.codec; })))
-      return buffer(b) + " is copied with codec '" + d.codec + "', which the device does not have for it";
-    return "";
+      return Error{buffer(b) + " is copied with codec '" + codecName(d.codec) +
+                   "', which the device does not have for it"};
+    return Success{};
   }
-  const bool direct = d.codec == "mask" || d.codec == "argmax" || d.codec == "counter";
   if (direct != (d.action == Action::Encode) ||
       std::none_of(what.encodings.begin(), what.encodings.end(), [&](const Encoding &e) { return e.codec == d.codec; }))
-    return buffer(b) + " has no encoding '" + d.codec + "' for that action";
-  return "";
+    return Error{buffer(b) + " has no encoding '" + codecName(d.codec) + "' for that action"};
+  return Success{};
 }
 
 } // namespace sluice::planner

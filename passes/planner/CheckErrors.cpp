@@ -2,7 +2,6 @@
 // The checker's own sum of errors.
 #include "passes/planner/Check.h"
 
-#include <algorithm>
 #include <cmath>
 #include <cstdio>
 
@@ -14,29 +13,37 @@ static std::string inDigits(double value) {
   return text;
 }
 
+/// Null where nobody knows it.
+static const double *knownError(const Buffer &buffer, const Decision &d) {
+  if (d.action == Action::Invert)
+    return buffer.inversion && buffer.inversion->error ? &*buffer.inversion->error : nullptr;
+  for (const auto &[codec, error] : buffer.errors)
+    if (codec == d.codec)
+      return &error;
+  return nullptr;
+}
+
 /// What rounds adds up, in squares, to the square of the budget at most; what nobody knows the error of is refused.
-std::string checkErrors(const Problem &problem, const Plan &plan) {
+Status checkErrors(const Problem &problem, const Plan &plan) {
   if (!problem.errorBudget)
-    return "";
+    return Success{};
   double squares = 0;
   for (size_t b = 0; b < plan.decisions.size(); ++b) {
     const Decision &d = plan.decisions[b];
-    const bool rounds = d.action == Action::Invert || d.action == Action::Compress ||
-                        (d.action == Action::Offload && !d.codec.empty() && d.codec.compare(0, 3, "zvc") != 0);
-    if (!rounds)
+    const bool copies = d.action == Action::Offload && d.codec && d.codec.kind != Codec::Zvc;
+    if (d.action != Action::Invert && d.action != Action::Compress && !copies)
       continue;
-    const std::string name = d.action == Action::Invert ? "invert" : d.codec;
-    const auto known = std::find_if(problem.buffers[b].errors.begin(), problem.buffers[b].errors.end(),
-                                    [&](const auto &error) { return error.first == name; });
-    if (known == problem.buffers[b].errors.end())
-      return "buffer '" + problem.buffers[b].name + "' has no error for '" + name + "', which an error budget of " +
-             inDigits(*problem.errorBudget) + " asks for";
-    squares += known->second * known->second;
+    const double *known = knownError(problem.buffers[b], d);
+    if (!known)
+      return Error{"buffer '" + problem.buffers[b].name + "' has no error for '" +
+                   (d.action == Action::Invert ? "invert" : codecName(d.codec)) + "', which an error budget of " +
+                   inDigits(*problem.errorBudget) + " asks for"};
+    squares += *known * *known;
   }
   if (squares > *problem.errorBudget * *problem.errorBudget * (1 + 1e-12))
-    return "errors add up to " + inDigits(std::sqrt(squares)) + ", the error budget is " +
-           inDigits(*problem.errorBudget);
-  return "";
+    return Error{"errors add up to " + inDigits(std::sqrt(squares)) + ", the error budget is " +
+                 inDigits(*problem.errorBudget)};
+  return Success{};
 }
 
 } // namespace sluice::planner

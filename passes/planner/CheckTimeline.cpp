@@ -21,26 +21,26 @@ public:
   TimelineCheck(const Problem &problem, const Plan &plan, const Timeline &timeline)
       : problem(problem), plan(plan), timeline(timeline) {}
 
-  std::string check() {
+  Status check() {
     for (auto step : {&TimelineCheck::streams, &TimelineCheck::order, &TimelineCheck::codecs, &TimelineCheck::collect,
                       &TimelineCheck::transfers, &TimelineCheck::contention})
-      if (std::string error = (this->*step)(); !error.empty())
-        return error;
-    return "";
+      if (Status status = (this->*step)(); !status)
+        return status;
+    return Success{};
   }
 
 private:
-  std::string streams();
-  std::string order();
-  std::string codecs();
-  std::string collect();
-  std::string transfers();
-  std::string contention();
-  std::string counted(int b, const Decision &d);
-  std::string transfer(int b, const Decision &d);
-  std::string absence(int b, const Absence &away, Span o, Span i);
-  std::string reuse(int b, const Absence &away, Span i);
-  std::string duration(int b, const Span &span, bool leaves) const;
+  Status streams();
+  Status order();
+  Status codecs();
+  Status collect();
+  Status transfers();
+  Status contention();
+  Status counted(int b, const Decision &d);
+  Status transfer(int b, const Decision &d);
+  Status absence(int b, const Absence &away, Span o, Span i);
+  Status reuse(int b, const Absence &away, Span i);
+  Status duration(int b, const Span &span, bool leaves) const;
   double crossing(int b) const;
   Seconds leastCopy(int b, bool leaves) const;
   Seconds leastPacking(int b, bool leaves) const;
@@ -72,22 +72,23 @@ std::string text(Seconds a) {
   return s.str();
 }
 
-std::string TimelineCheck::streams() {
+Status TimelineCheck::streams() {
   std::map<Stream, Seconds> freeAt;
   for (const Event &e : timeline.events) {
     if (!(e.start >= 0) || !(e.end >= e.start) || e.end > timeline.makespan + slack)
-      return "event runs from " + text(e.start) + " to " + text(e.end) + ", makespan is " + text(timeline.makespan);
+      return Error{"event runs from " + text(e.start) + " to " + text(e.end) + ", makespan is " +
+                   text(timeline.makespan)};
     // One engine may serve both directions.
     const Stream stream = problem.link.duplex == 0 && e.stream == Stream::ToDevice ? Stream::ToHost : e.stream;
     if (e.start + slack < freeAt[stream])
-      return std::string("stream ") + factsOf(e.stream).name + " starts at " + text(e.start) + " while busy until " +
-             text(freeAt[stream]);
+      return Error{std::string("stream ") + factsOf(e.stream).name + " starts at " + text(e.start) +
+                   " while busy until " + text(freeAt[stream])};
     freeAt[stream] = std::max(freeAt[stream], e.end);
   }
-  return "";
+  return Success{};
 }
 
-std::string TimelineCheck::order() {
+Status TimelineCheck::order() {
   std::vector<std::pair<int, bool>> expected; // op, again
   for (int k = 0; k < static_cast<int>(problem.ops.size()); ++k) {
     for (const Recompute &r : plan.recomputes)
@@ -102,8 +103,8 @@ std::string TimelineCheck::order() {
       continue;
     if (e.what == Event::What::Encode) { // belongs to the op before
       if (const int last = only(e.buffer).leaveAfter; ends.size() != static_cast<size_t>(last + 1))
-        return name(e.buffer) + " is encoded after position " + std::to_string(ends.size()) + ", not after its last " +
-               "forward access " + std::to_string(last);
+        return Error{name(e.buffer) + " is encoded after position " + std::to_string(ends.size()) +
+                     ", not after its last " + "forward access " + std::to_string(last)};
       spent[0][e.buffer] += e.end - e.start;
       continue;
     }
@@ -114,21 +115,22 @@ std::string TimelineCheck::order() {
     inverting = e.what != Event::What::Run && e.what != Event::What::Rerun;
     if (inverting) {
       if (const int needed = only(e.buffer).neededBy; !first || ends.size() != static_cast<size_t>(needed))
-        return name(e.buffer) + " is decoded at position " + std::to_string(ends.size()) + ", it is needed by " +
-               std::to_string(needed);
+        return Error{name(e.buffer) + " is decoded at position " + std::to_string(ends.size()) + ", it is needed by " +
+                     std::to_string(needed)};
       spent[1][e.buffer] += e.end - e.start;
       continue;
     }
     if (next == expected.size() || expected[next] != std::pair(e.op, e.what == Event::What::Rerun))
-      return "compute runs op " + std::to_string(e.op) + " as number " + std::to_string(next) +
-             ", the plan has another there";
+      return Error{"compute runs op " + std::to_string(e.op) + " as number " + std::to_string(next) +
+                   ", the plan has another there"};
     Seconds seconds = problem.ops[e.op].seconds;
     if (!plan.alternatives.empty() && !problem.ops[e.op].alternatives.empty())
       seconds = problem.ops[e.op].alternatives[plan.alternatives[e.op]].seconds;
     if (problem.ops[e.op].rerun && e.what == Event::What::Rerun)
       seconds = problem.ops[e.op].rerun->seconds;
     if (e.end - e.start + slack < seconds)
-      return "op " + std::to_string(e.op) + " runs " + text(e.end - e.start) + " seconds, it takes " + text(seconds);
+      return Error{"op " + std::to_string(e.op) + " runs " + text(e.end - e.start) + " seconds, it takes " +
+                   text(seconds)};
     alone += seconds;
     if (e.what == Event::What::Run) {
       ends.push_back(e.end);
@@ -137,12 +139,12 @@ std::string TimelineCheck::order() {
     ++next;
   }
   return next == expected.size()
-             ? ""
-             : "compute runs " + std::to_string(next) + " ops of " + std::to_string(expected.size());
+             ? Status(Success{})
+             : Error{"compute runs " + std::to_string(next) + " ops of " + std::to_string(expected.size())};
 }
 
 /// Codecs and inversions on the compute stream take their time.
-std::string TimelineCheck::codecs() {
+Status TimelineCheck::codecs() {
   for (int b = 0; b < static_cast<int>(plan.decisions.size()); ++b) {
     const Decision &d = plan.decisions[b];
     Seconds least[2] = {0, 0};
@@ -158,13 +160,13 @@ std::string TimelineCheck::codecs() {
     alone += least[0] + least[1];
     for (int side : {0, 1})
       if (spent[side][b] + slack < least[side])
-        return name(b) + " is " + (side ? "decoded" : "encoded") + " in " + text(spent[side][b]) +
-               " seconds, that takes " + text(least[side]);
+        return Error{name(b) + " is " + (side ? "decoded" : "encoded") + " in " + text(spent[side][b]) +
+                     " seconds, that takes " + text(least[side])};
   }
-  return "";
+  return Success{};
 }
 
-std::string TimelineCheck::collect() {
+Status TimelineCheck::collect() {
   for (const Event &e : timeline.events) {
     if (e.stream == Stream::Compute)
       continue;
@@ -172,23 +174,23 @@ std::string TimelineCheck::collect() {
     const bool leaves = codec ? e.what == Event::What::Encode : e.stream == Stream::ToHost;
     (leaves ? out : in)[e.buffer].push_back({e.start, e.end});
     if (plan.decisions[e.buffer].action != (codec ? Action::Compress : Action::Offload))
-      return "buffer " + name(e.buffer) +
-             (codec ? " is packed although it is not compressed" : " is copied although it is not offloaded");
+      return Error{"buffer " + name(e.buffer) +
+                   (codec ? " is packed although it is not compressed" : " is copied although it is not offloaded")};
   }
-  return "";
+  return Success{};
 }
 
 /// Bytes of an offloaded buffer that cross the link.
 double TimelineCheck::crossing(int b) const {
   const Buffer &buffer = problem.buffers[b];
-  const std::string &with = plan.decisions[b].codec;
+  const Codec with = plan.decisions[b].codec;
   const double raw = static_cast<double>(buffer.bytes);
   for (const Encoding &e : buffer.encodings)
     if (e.codec == with)
       return static_cast<double>(e.bytes);
-  if (with == "fp16")
+  if (with.kind == Codec::Fp16)
     return raw / 2;
-  if (with != "zvc" || !problem.zerosStay || buffer.elementBytes == 0)
+  if (with.kind != Codec::Zvc || !problem.zerosStay || buffer.elementBytes == 0)
     return raw;
   const double elements = raw / buffer.elementBytes;
   return std::min(raw, elements / 8 + elements * (1 - buffer.zeroFraction) * buffer.elementBytes);
@@ -216,67 +218,67 @@ Seconds TimelineCheck::leastCodec(int b, bool leaves) const {
   return 0;
 }
 
-std::string TimelineCheck::duration(int b, const Span &span, bool leaves) const {
+Status TimelineCheck::duration(int b, const Span &span, bool leaves) const {
   const Seconds least = plan.decisions[b].action == Action::Compress ? leastCodec(b, leaves) : leastCopy(b, leaves);
   if (span.end - span.start + slack < least)
-    return "copy of " + name(b) + " lasts " + text(span.end - span.start) + " seconds, it takes " + text(least);
-  return "";
+    return Error{"copy of " + name(b) + " lasts " + text(span.end - span.start) + " seconds, it takes " + text(least)};
+  return Success{};
 }
 
 /// Whoever returns after op p may take bytes that count as free from position p + 1 on: their copies out must be over.
-std::string TimelineCheck::reuse(int b, const Absence &away, Span i) {
+Status TimelineCheck::reuse(int b, const Absence &away, Span i) {
   for (const auto &[other, spans] : out) {
     const Decision &d = plan.decisions[other];
     for (size_t k = 0; k < d.absences.size(); ++k) {
       const Span span = spans[d.copiesBefore(k + 1) - 1];
       if (d.absences[k].freeBefore <= away.returnAfter + 1 && i.start + slack < span.end)
-        return "copy in of " + name(b) + " starts at " + text(i.start) + ", bytes of " + name(other) + " leave until " +
-               text(span.end);
+        return Error{"copy in of " + name(b) + " starts at " + text(i.start) + ", bytes of " + name(other) +
+                     " leave until " + text(span.end)};
     }
   }
-  return "";
+  return Success{};
 }
 
-std::string TimelineCheck::absence(int b, const Absence &away, Span o, Span i) {
+Status TimelineCheck::absence(int b, const Absence &away, Span o, Span i) {
   if (away.leaveAfter >= 0 && o.start + slack < ends[away.leaveAfter])
-    return "copy out of " + name(b) + " starts at " + text(o.start) + ", op " + std::to_string(away.leaveAfter) +
-           " ends at " + text(ends[away.leaveAfter]);
+    return Error{"copy out of " + name(b) + " starts at " + text(o.start) + ", op " + std::to_string(away.leaveAfter) +
+                 " ends at " + text(ends[away.leaveAfter])};
   if (opens(away.freeBefore) + slack < o.end)
-    return "position " + std::to_string(away.freeBefore) + " reuses " + name(b) + " at " +
-           text(opens(away.freeBefore)) + ", its copy ends at " + text(o.end);
+    return Error{"position " + std::to_string(away.freeBefore) + " reuses " + name(b) + " at " +
+                 text(opens(away.freeBefore)) + ", its copy ends at " + text(o.end)};
   if (i.start + slack < ends[away.returnAfter])
-    return "copy in of " + name(b) + " starts at " + text(i.start) + ", op " + std::to_string(away.returnAfter) +
-           " ends at " + text(ends[away.returnAfter]);
+    return Error{"copy in of " + name(b) + " starts at " + text(i.start) + ", op " + std::to_string(away.returnAfter) +
+                 " ends at " + text(ends[away.returnAfter])};
   if (opens(away.neededBy) + slack < i.end)
-    return "position " + std::to_string(away.neededBy) + " reads " + name(b) + " at " + text(opens(away.neededBy)) +
-           ", its copy ends at " + text(i.end);
+    return Error{"position " + std::to_string(away.neededBy) + " reads " + name(b) + " at " +
+                 text(opens(away.neededBy)) + ", its copy ends at " + text(i.end)};
   return reuse(b, away, i);
 }
 
-std::string TimelineCheck::transfer(int b, const Decision &d) {
+Status TimelineCheck::transfer(int b, const Decision &d) {
   for (size_t k = 0; k < d.absences.size(); ++k)
-    if (std::string error = absence(b, d.absences[k], out[b][d.copiesBefore(k + 1) - 1], in[b][k]); !error.empty())
-      return error;
+    if (Status status = absence(b, d.absences[k], out[b][d.copiesBefore(k + 1) - 1], in[b][k]); !status)
+      return status;
   for (bool leaves : {true, false})
     for (Span span : leaves ? out[b] : in[b])
-      if (std::string error = duration(b, span, leaves); !error.empty())
-        return error;
-  return "";
+      if (Status status = duration(b, span, leaves); !status)
+        return status;
+  return Success{};
 }
 
 /// As many copies as the plan's absences ask for.
-std::string TimelineCheck::counted(int b, const Decision &d) {
+Status TimelineCheck::counted(int b, const Decision &d) {
   const size_t departures = d.copiesBefore(d.absences.size());
   if (out[b].size() != departures || in[b].size() != d.absences.size())
-    return "buffer " + name(b) + " is copied out " + std::to_string(out[b].size()) + " times and back " +
-           std::to_string(in[b].size()) + " times, the plan asks for " + std::to_string(departures) + " and " +
-           std::to_string(d.absences.size());
-  return "";
+    return Error{"buffer " + name(b) + " is copied out " + std::to_string(out[b].size()) + " times and back " +
+                 std::to_string(in[b].size()) + " times, the plan asks for " + std::to_string(departures) + " and " +
+                 std::to_string(d.absences.size())};
+  return Success{};
 }
 
 /// What cannot have been copied or packed while the compute stream was idle, because that was too short, cost it its
 /// contention.
-std::string TimelineCheck::contention() {
+Status TimelineCheck::contention() {
   Seconds least = alone, busy = 0;
   for (bool leaves : {true, false})
     for (const auto &[b, spans] : leaves ? out : in)
@@ -293,23 +295,24 @@ std::string TimelineCheck::contention() {
       }
   for (const Event &e : timeline.events)
     busy += e.stream == Stream::Compute ? e.end - e.start : 0;
-  return busy + slack < least ? "compute is busy for " + text(busy) +
-                                    " seconds, with the copies and codecs beside it that takes " + text(least)
-                              : "";
+  return busy + slack < least
+             ? Status(Error{"compute is busy for " + text(busy) +
+                            " seconds, with the copies and codecs beside it that takes " + text(least)})
+             : Success{};
 }
 
-std::string TimelineCheck::transfers() {
+Status TimelineCheck::transfers() {
   for (auto check : {&TimelineCheck::counted, &TimelineCheck::transfer})
     for (int b = 0; b < static_cast<int>(plan.decisions.size()); ++b)
       if (plan.decisions[b].action == Action::Offload || plan.decisions[b].action == Action::Compress)
-        if (std::string error = (this->*check)(b, plan.decisions[b]); !error.empty())
-          return error;
-  return "";
+        if (Status status = (this->*check)(b, plan.decisions[b]); !status)
+          return status;
+  return Success{};
 }
 
 } // namespace
 
-std::string checkTimeline(const Problem &problem, const Plan &plan, const Timeline &timeline) {
+Status checkTimeline(const Problem &problem, const Plan &plan, const Timeline &timeline) {
   return TimelineCheck(problem, plan, timeline).check();
 }
 

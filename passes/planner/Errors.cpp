@@ -7,15 +7,11 @@
 
 namespace sluice::planner {
 
-std::optional<double> usualError(const std::string &codec, size_t tensors) {
-  const CodecFacts *facts = findCodec(codec);
-  const std::optional<Codec> parsed = parseCodec(codec);
-  if (!facts)
-    return std::nullopt;
-  if (facts->exact)
+std::optional<double> usualError(Codec codec, size_t tensors) {
+  if (codec && !rounds(codec))
     return 0;
   double all = 0;
-  switch (parsed ? parsed->kind : Codec::None) {
+  switch (codec.kind) {
   case Codec::Fp16:
     all = 3e-4;
     break;
@@ -23,7 +19,7 @@ std::optional<double> usualError(const std::string &codec, size_t tensors) {
     all = 1e-2;
     break;
   case Codec::Zfp: // two more bits a value halve the error twice
-    all = std::pow(2.0, 2 - parsed->rate);
+    all = std::pow(2.0, 2 - codec.bits());
     break;
   default:
     return std::nullopt;
@@ -34,14 +30,15 @@ std::optional<double> usualError(const std::string &codec, size_t tensors) {
 double errorOf(const Buffer &buffer, const Decision &decision) {
   if (decision.action == Action::Keep || decision.action == Action::Recompute)
     return 0;
-  const CodecFacts *facts = findCodec(decision.codec);
-  if (decision.action != Action::Invert && (!facts || facts->exact))
+  constexpr double unbounded = std::numeric_limits<double>::infinity();
+  if (decision.action == Action::Invert)
+    return buffer.inversion ? buffer.inversion->error.value_or(unbounded) : unbounded;
+  if (!rounds(decision.codec))
     return 0;
-  const std::string name = decision.action == Action::Invert ? "invert" : decision.codec;
   for (const auto &[codec, error] : buffer.errors)
-    if (codec == name)
+    if (codec == decision.codec)
       return error;
-  return std::numeric_limits<double>::infinity();
+  return unbounded;
 }
 
 double totalError(const Problem &problem, const Plan &plan) {

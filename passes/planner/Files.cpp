@@ -130,8 +130,8 @@ static ChainFile readChain(const json &root) {
       throw std::runtime_error("'op' has " + std::to_string(c.kinds.size()) + " entries, " +
                                std::to_string(c.uF.size()) + " are needed");
   }
-  if (std::string error = chainError(c); !error.empty())
-    throw std::runtime_error(error);
+  if (Status status = checkChain(c); !status)
+    throw std::runtime_error(status.error());
   return file;
 }
 
@@ -218,8 +218,8 @@ static std::vector<PackItem> readItems(const std::string &text) {
                                " items can be packed");
     items.push_back(item);
   }
-  if (std::string error = packError(items); !error.empty())
-    throw std::runtime_error(error);
+  if (Status status = checkItems(items); !status)
+    throw std::runtime_error(status.error());
   return items;
 }
 

@@ -161,17 +161,17 @@ static bool writtenInBackward(const Problem &problem, int buffer, const Absence 
   return false;
 }
 
-bool mayRound(const Problem &problem, const Plan &plan, int buffer, const std::string &codec) {
-  const CodecFacts *facts = findCodec(codec);
+bool mayRound(const Problem &problem, const Plan &plan, int buffer, Codec codec) {
+  if (!rounds(codec))
+    return true;
   for (const Absence &away : plan.decisions[buffer].absences)
-    if (facts && !facts->exact &&
-        ((away.neededBy >= 0 && problem.ops[away.neededBy].phase == Phase::Forward) ||
-         writtenInBackward(problem, buffer, away)))
+    if ((away.neededBy >= 0 && problem.ops[away.neededBy].phase == Phase::Forward) ||
+        writtenInBackward(problem, buffer, away))
       return false;
-  for (size_t b = 0; b < plan.decisions.size() && facts && !facts->exact; ++b)
+  for (size_t b = 0; b < plan.decisions.size(); ++b)
     if (plan.decisions[b].action == Action::Invert) {
       const Inversion &inversion = *problem.buffers[b].inversion;
-      if ((!facts->guardedInversion || !inversion.fromHalves) &&
+      if ((!factsOf(codec)->guardedInversion || !inversion.fromHalves) &&
           std::find(inversion.sources.begin(), inversion.sources.end(), buffer) != inversion.sources.end())
         return false;
     }

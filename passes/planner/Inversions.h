@@ -17,6 +17,6 @@ void placeInversions(const Problem &problem, Plan &plan);
 /// ops read what they would without a plan, and what backward ops wrote has no bound of its error, so nothing may round
 /// that. An inversion that reads it multiplies zfp's errors, which are absolute, and those of half precision unless it
 /// is made for them.
-bool mayRound(const Problem &problem, const Plan &plan, int buffer, const std::string &codec);
+bool mayRound(const Problem &problem, const Plan &plan, int buffer, Codec codec);
 
 } // namespace sluice::planner

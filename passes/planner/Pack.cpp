@@ -14,27 +14,28 @@ static Bytes roundUp(Bytes offset, Bytes alignment) { return (offset + alignment
 
 static bool meet(const PackItem &a, const PackItem &b) { return a.lower < b.upper && b.lower < a.upper; }
 
-std::string packError(const std::vector<PackItem> &items) {
+Status checkItems(const std::vector<PackItem> &items) {
   const Bytes largest = Bytes(1) << 60;
   const int64_t mostTime = 1'000'000'000'000'000;
   Bytes total = 0;
   for (const PackItem &item : items) {
     const std::string who = "item '" + item.id + "' ";
     if (item.size < 0)
-      return who + "has size " + std::to_string(item.size);
+      return Error{who + "has size " + std::to_string(item.size)};
     if (item.upper <= item.lower)
-      return who + "lives from " + std::to_string(item.lower) + " to " + std::to_string(item.upper) +
-             ", which is empty";
+      return Error{who + "lives from " + std::to_string(item.lower) + " to " + std::to_string(item.upper) +
+                   ", which is empty"};
     if (std::min(item.lower, item.upper) < -mostTime || std::max(item.lower, item.upper) > mostTime)
-      return who + "lives from " + std::to_string(item.lower) + " to " + std::to_string(item.upper) +
-             ", times must lie between -1e15 and 1e15";
+      return Error{who + "lives from " + std::to_string(item.lower) + " to " + std::to_string(item.upper) +
+                   ", times must lie between -1e15 and 1e15"};
     if (item.alignment < 1)
-      return who + "has alignment " + std::to_string(item.alignment);
+      return Error{who + "has alignment " + std::to_string(item.alignment)};
     if (item.offset && (*item.offset < 0 || *item.offset % item.alignment != 0))
-      return who + "is fixed at " + std::to_string(*item.offset) + ", alignment is " + std::to_string(item.alignment);
+      return Error{who + "is fixed at " + std::to_string(*item.offset) + ", alignment is " +
+                   std::to_string(item.alignment)};
     const Bytes reach = item.offset ? *item.offset : 0;
     if (item.size > largest - total || item.alignment > largest - total - item.size || reach > largest - total)
-      return who + "brings the total size above " + std::to_string(largest);
+      return Error{who + "brings the total size above " + std::to_string(largest)};
     total += item.size + (item.alignment > 1 ? item.alignment : 0);
   }
   std::vector<const PackItem *> fixed;
@@ -45,9 +46,10 @@ std::string packError(const std::vector<PackItem> &items) {
     for (size_t j = 0; j < i; ++j)
       if (meet(*fixed[i], *fixed[j]) && *fixed[i]->offset < *fixed[j]->offset + fixed[j]->size &&
           *fixed[j]->offset < *fixed[i]->offset + fixed[i]->size)
-        return "items '" + fixed[j]->id + "' and '" + fixed[i]->id + "' are fixed at " +
-               std::to_string(*fixed[j]->offset) + " and " + std::to_string(*fixed[i]->offset) + ", where they overlap";
-  return "";
+        return Error{"items '" + fixed[j]->id + "' and '" + fixed[i]->id + "' are fixed at " +
+                     std::to_string(*fixed[j]->offset) + " and " + std::to_string(*fixed[i]->offset) +
+                     ", where they overlap"};
+  return Success{};
 }
 
 Bytes packLoad(const std::vector<PackItem> &items) {
@@ -63,26 +65,27 @@ Bytes packLoad(const std::vector<PackItem> &items) {
   return load;
 }
 
-std::string packingError(const std::vector<PackItem> &items, const Packing &packing) {
+Status checkPacking(const std::vector<PackItem> &items, const Packing &packing) {
   if (packing.offsets.size() != items.size())
-    return "packing has " + std::to_string(packing.offsets.size()) + " offsets for " + std::to_string(items.size()) +
-           " items";
+    return Error{"packing has " + std::to_string(packing.offsets.size()) + " offsets for " +
+                 std::to_string(items.size()) + " items"};
   Bytes height = 0;
   for (size_t i = 0; i < items.size(); ++i) {
     const Bytes offset = packing.offsets[i];
     height = std::max(height, offset + items[i].size);
     if (offset < 0 || offset % items[i].alignment != 0 || (items[i].offset && *items[i].offset != offset))
-      return "item '" + items[i].id + "' lies at " + std::to_string(offset) + " against its alignment " +
-             std::to_string(items[i].alignment) + " or fixed position";
+      return Error{"item '" + items[i].id + "' lies at " + std::to_string(offset) + " against its alignment " +
+                   std::to_string(items[i].alignment) + " or fixed position"};
     for (size_t j = 0; j < i; ++j) // what is empty lies in nobody's way
       if (items[i].size > 0 && items[j].size > 0 && meet(items[i], items[j]) &&
           offset < packing.offsets[j] + items[j].size && packing.offsets[j] < offset + items[i].size)
-        return "items '" + items[j].id + "' at " + std::to_string(packing.offsets[j]) + " and '" + items[i].id +
-               "' at " + std::to_string(offset) + " overlap";
+        return Error{"items '" + items[j].id + "' at " + std::to_string(packing.offsets[j]) + " and '" + items[i].id +
+                     "' at " + std::to_string(offset) + " overlap"};
   }
   if (height != packing.height)
-    return "packing claims height " + std::to_string(packing.height) + ", offsets reach " + std::to_string(height);
-  return "";
+    return Error{"packing claims height " + std::to_string(packing.height) + ", offsets reach " +
+                 std::to_string(height)};
+  return Success{};
 }
 
 namespace {

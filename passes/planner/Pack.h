@@ -5,6 +5,7 @@
 #pragma once
 
 #include "passes/planner/Program.h"
+#include "runtime/Result.h"
 
 #include <cstdint>
 #include <limits>
@@ -46,19 +47,19 @@ struct Packing {
   std::string method;          ///< what found it: "best-fit size", "search", ...
 };
 
-/// Empty when the items make sense; otherwise names the item and its numbers (negative size, empty lifetime, overflow,
-/// fixed overlap).
-std::string packError(const std::vector<PackItem> &items);
+/// Refuses items that make no sense (negative size, empty lifetime, overflow, fixed overlap), by the item and its
+/// numbers.
+Status checkItems(const std::vector<PackItem> &items);
 
 /// Largest total size alive at one time.
 Bytes packLoad(const std::vector<PackItem> &items);
 
 /// Best-fit in several orders (non-offloaded-high-end is not among them: see tools/bench/reproduce/VdnnPool.h), then
-/// the exact search of PackSearch.h. Items must pass packError().
+/// the exact search of PackSearch.h. Items must pass checkItems().
 Packing pack(const std::vector<PackItem> &items, const PackOptions &options = {});
 
-/// Independent validation, plain O(n^2): empty, or the first violation with both items and their numbers.
-std::string packingError(const std::vector<PackItem> &items, const Packing &packing);
+/// Independent validation, plain O(n^2): names the first violation with both items and their numbers.
+Status checkPacking(const std::vector<PackItem> &items, const Packing &packing);
 
 /// The plan's lives as items, times in steps; base is not among them.
 std::vector<PackItem> packItems(const Problem &problem, const Program &program);

@@ -43,9 +43,9 @@ struct Absence {
 /// lives from op `leaveAfter` to the last access.
 struct Decision {
   Action action = Action::Keep;
-  /// Of codecTable: of copies for offload ("": raw), of the device for compress, read directly for encode. A copy that
-  /// forward ops read again after its return is raw or exact.
-  std::string codec;
+  /// Of copies for offload (None: raw), of the device for compress, read directly for encode. A copy that forward ops
+  /// read again after its return is raw or exact.
+  Codec codec;
   std::vector<Absence> absences;
   std::string reason; ///< one line for --explain
 

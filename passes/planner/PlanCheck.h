@@ -5,20 +5,21 @@
 #pragma once
 
 #include "passes/planner/Plan.h"
+#include "runtime/Result.h"
 
 namespace sluice::planner {
 
-/// Of one plan; all that is given must outlive it. Each step says what is wrong, or nothing.
+/// Of one plan; all that is given must outlive it. Each step names the first thing that is wrong.
 class PlanCheck {
 public:
   PlanCheck(const Problem &problem, const Plan &plan, Bytes memory) : problem(problem), plan(plan), memory(memory) {}
 
-  std::string check() {
+  Status check() {
     for (auto step :
          {&PlanCheck::shape, &PlanCheck::layOut, &PlanCheck::decisions, &PlanCheck::content, &PlanCheck::bytes})
-      if (std::string error = (this->*step)(); !error.empty())
-        return error;
-    return "";
+      if (Status status = (this->*step)(); !status)
+        return status;
+    return Success{};
   }
 
 private:
@@ -32,18 +33,18 @@ private:
     bool inverts = false; ///< an inversion reads the buffer just before the run
   };
 
-  std::string shape();
-  std::string segment(const Recompute &r) const;
-  std::string layOut();
-  std::string decisions();
-  std::string order(int b, const Decision &d) const;
-  std::string absence(int b, const Decision &d, size_t i) const;
-  std::string absences(int b, const Decision &d) const;
-  std::string allowed(int b, const Decision &d) const;
+  Status shape();
+  Status segment(const Recompute &r) const;
+  Status layOut();
+  Status decisions();
+  Status order(int b, const Decision &d) const;
+  Status absence(int b, const Decision &d, size_t i) const;
+  Status absences(int b, const Decision &d) const;
+  Status allowed(int b, const Decision &d) const;
   void noteInversions();
-  std::string content();
-  std::string contentOf(int b) const;
-  std::string bytes();
+  Status content();
+  Status contentOf(int b) const;
+  Status bytes();
   void addLiveBytes(int b, std::vector<Bytes> &change) const;
   int lastOfValues(int b) const;
   Bytes padded(Bytes b) const { return (b / problem.alignment + (b % problem.alignment != 0)) * problem.alignment; }

@@ -13,93 +13,96 @@ static constexpr Bytes largestTotal = Bytes(1) << 60, largestAlignment = Bytes(1
 
 static bool badSeconds(Seconds s) { return !std::isfinite(s) || s < 0; }
 
-static std::string opError(const Problem &problem, int k) {
+static Status checkOp(const Problem &problem, int k) {
   const Op &op = problem.ops[k];
   const std::string who = "op " + std::to_string(k) + " '" + op.name + "' ";
   const int n = problem.buffers.size();
   if (badSeconds(op.seconds))
-    return who + "takes " + std::to_string(op.seconds) + " seconds";
+    return Error{who + "takes " + std::to_string(op.seconds) + " seconds"};
   if (op.workspace < 0)
-    return who + "has a workspace of " + std::to_string(op.workspace) + " bytes";
+    return Error{who + "has a workspace of " + std::to_string(op.workspace) + " bytes"};
   for (const auto *list : {&op.reads, &op.writes})
     for (int b : *list)
       if (b < 0 || b >= n)
-        return who + "names buffer " + std::to_string(b) + ", there are " + std::to_string(n);
+        return Error{who + "names buffer " + std::to_string(b) + ", there are " + std::to_string(n)};
   if (op.rerun) {
     const Rerun &rerun = *op.rerun;
     if (badSeconds(rerun.seconds) || rerun.workspace < 0)
-      return who + "runs again in " + std::to_string(rerun.seconds) + " seconds with " +
-             std::to_string(rerun.workspace) + " bytes of workspace";
+      return Error{who + "runs again in " + std::to_string(rerun.seconds) + " seconds with " +
+                   std::to_string(rerun.workspace) + " bytes of workspace"};
     for (int b : rerun.reads)
       if (b < 0 || b >= n)
-        return who + "reads buffer " + std::to_string(b) + " again, there are " + std::to_string(n);
+        return Error{who + "reads buffer " + std::to_string(b) + " again, there are " + std::to_string(n)};
     for (int b : rerun.writes)
       if (std::find(op.writes.begin(), op.writes.end(), b) == op.writes.end())
-        return who + "writes buffer " + std::to_string(b) + " again, which it did not write first";
+        return Error{who + "writes buffer " + std::to_string(b) + " again, which it did not write first"};
   }
   for (const Alternative &a : op.alternatives)
     if (badSeconds(a.seconds) || a.workspace < 0 || a.workspace > largestTotal)
-      return who + "has an alternative of " + std::to_string(a.seconds) + " seconds and " +
-             std::to_string(a.workspace) + " bytes of workspace";
-  return "";
+      return Error{who + "has an alternative of " + std::to_string(a.seconds) + " seconds and " +
+                   std::to_string(a.workspace) + " bytes of workspace"};
+  return Success{};
 }
 
-static std::string bufferError(const Problem &problem, int k) {
+static Status checkBuffer(const Problem &problem, int k) {
   const Buffer &buffer = problem.buffers[k];
   const std::string who = "buffer " + std::to_string(k) + " '" + buffer.name + "' ";
   const int n = problem.ops.size();
   if (buffer.bytes < 0 || buffer.bytes > largestTotal)
-    return who + "has " + std::to_string(buffer.bytes) + " bytes";
+    return Error{who + "has " + std::to_string(buffer.bytes) + " bytes"};
   for (int op : buffer.producers)
     if (op < 0 || op >= n)
-      return who + "names producer " + std::to_string(op) + ", there are " + std::to_string(n) + " ops";
+      return Error{who + "names producer " + std::to_string(op) + ", there are " + std::to_string(n) + " ops"};
   for (const Encoding &e : buffer.encodings)
     for (int op : e.maskReaders)
       if (op < 0 || op >= n || problem.ops[op].phase == Phase::Forward)
-        return who + "names op " + std::to_string(op) + " as a reader of the mask in its encoding '" + e.codec + "'";
+        return Error{who + "names op " + std::to_string(op) + " as a reader of the mask in its encoding '" +
+                     codecName(e.codec) + "'"};
   for (const Encoding &e : buffer.encodings)
     if (e.bytes < 0 || e.bytes > largestTotal || badSeconds(e.encodeSeconds) || badSeconds(e.decodeSeconds))
-      return who + "has encoding '" + e.codec + "' of " + std::to_string(e.bytes) + " bytes";
+      return Error{who + "has encoding '" + codecName(e.codec) + "' of " + std::to_string(e.bytes) + " bytes"};
   for (const auto &[codec, error] : buffer.errors)
     if (!std::isfinite(error) || error < 0)
-      return who + "has an error of " + std::to_string(error) + " under '" + codec + "'";
+      return Error{who + "has an error of " + std::to_string(error) + " under '" + codecName(codec) + "'"};
   const std::optional<Inversion> &inversion = buffer.inversion;
   if (!inversion)
-    return "";
+    return Success{};
   auto badBytes = [](Bytes bytes) { return bytes < 0 || bytes > largestTotal; };
   if (badBytes(inversion->sideBytes) || badBytes(inversion->workspace) || badSeconds(inversion->seconds))
-    return who + "is inverted in " + std::to_string(inversion->seconds) + " seconds with a side slot of " +
-           std::to_string(inversion->sideBytes) + " and a workspace of " + std::to_string(inversion->workspace) +
-           " bytes";
+    return Error{who + "is inverted in " + std::to_string(inversion->seconds) + " seconds with a side slot of " +
+                 std::to_string(inversion->sideBytes) + " and a workspace of " + std::to_string(inversion->workspace) +
+                 " bytes"};
+  if (const double error = inversion->error.value_or(0); !std::isfinite(error) || error < 0)
+    return Error{who + "has an error of " + std::to_string(error) + " under 'invert'"};
   if (inversion->sources.empty())
-    return who + "is inverted from nothing";
+    return Error{who + "is inverted from nothing"};
   for (int source : inversion->sources)
     if (source < 0 || source == k || source >= static_cast<int>(problem.buffers.size()))
-      return who + "is inverted from buffer " + std::to_string(source) + ", there are " +
-             std::to_string(problem.buffers.size());
-  return "";
+      return Error{who + "is inverted from buffer " + std::to_string(source) + ", there are " +
+                   std::to_string(problem.buffers.size())};
+  return Success{};
 }
 
-std::string problemError(const Problem &problem) {
+Status checkProblem(const Problem &problem) {
   Bytes total = problem.base;
   if (problem.base < 0 || problem.base > largestTotal)
-    return "base has " + std::to_string(problem.base) + " bytes";
+    return Error{"base has " + std::to_string(problem.base) + " bytes"};
   if (problem.alignment < 1 || problem.alignment > largestAlignment)
-    return "alignment is " + std::to_string(problem.alignment) + ", it must be from 1 to " +
-           std::to_string(largestAlignment);
+    return Error{"alignment is " + std::to_string(problem.alignment) + ", it must be from 1 to " +
+                 std::to_string(largestAlignment)};
   for (double rate : {problem.link.d2h, problem.link.h2d, problem.link.duplex, problem.link.latency})
     if (badSeconds(rate))
-      return "link has a figure of " + std::to_string(rate);
+      return Error{"link has a figure of " + std::to_string(rate)};
   if (!(problem.link.contention.value_or(0) >= 0 && problem.link.contention.value_or(0) <= 1))
-    return "link has a contention of " + std::to_string(*problem.link.contention) +
-           " seconds a byte, it must be from 0 to 1";
+    return Error{"link has a contention of " + std::to_string(*problem.link.contention) +
+                 " seconds a byte, it must be from 0 to 1"};
   if (!(problem.codecContention >= 0 && problem.codecContention <= 1))
-    return "codecs have a contention of " + std::to_string(problem.codecContention) + ", it must be from 0 to 1";
+    return Error{"codecs have a contention of " + std::to_string(problem.codecContention) + ", it must be from 0 to 1"};
   if (problem.errorBudget && !(*problem.errorBudget > 0 && std::isfinite(*problem.errorBudget)))
-    return "the error budget is " + std::to_string(*problem.errorBudget) + ", it must be above 0";
+    return Error{"the error budget is " + std::to_string(*problem.errorBudget) + ", it must be above 0"};
   for (const auto &[codec, rate] : problem.codecRates)
     if (!std::isfinite(rate) || rate <= 0)
-      return "codec '" + codec + "' has a rate of " + std::to_string(rate) + " bytes a second";
+      return Error{"codec '" + codecName(codec) + "' has a rate of " + std::to_string(rate) + " bytes a second"};
   auto exceeds = [&](Bytes bytes) {
     if (bytes > largestTotal - total)
       return true;
@@ -108,26 +111,27 @@ std::string problemError(const Problem &problem) {
   };
   for (int k = 0; k < static_cast<int>(problem.ops.size()); ++k) {
     const Op &op = problem.ops[k];
-    if (std::string error = opError(problem, k); !error.empty())
-      return error;
+    if (Status status = checkOp(problem, k); !status)
+      return status;
     Bytes workspace = op.workspace;
     for (const Alternative &a : op.alternatives)
       workspace = std::max(workspace, a.workspace);
     if (exceeds(workspace) || (op.rerun && exceeds(op.rerun->workspace)))
-      return "workspaces and buffers exceed " + std::to_string(largestTotal) + " bytes at op " + std::to_string(k);
+      return Error{"workspaces and buffers exceed " + std::to_string(largestTotal) + " bytes at op " +
+                   std::to_string(k)};
   }
   for (int k = 0; k < static_cast<int>(problem.buffers.size()); ++k) {
-    if (std::string error = bufferError(problem, k); !error.empty())
-      return error;
+    if (Status status = checkBuffer(problem, k); !status)
+      return status;
     Bytes bytes = aligned(problem, problem.buffers[k].bytes);
     for (const Encoding &e : problem.buffers[k].encodings)
       bytes = std::max(bytes, aligned(problem, e.bytes));
     const std::optional<Inversion> &inversion = problem.buffers[k].inversion;
     if (exceeds(bytes) || (inversion && (exceeds(inversion->sideBytes) || exceeds(inversion->workspace))))
-      return "buffers exceed " + std::to_string(largestTotal) + " bytes at buffer " + std::to_string(k) + " '" +
-             problem.buffers[k].name + "'";
+      return Error{"buffers exceed " + std::to_string(largestTotal) + " bytes at buffer " + std::to_string(k) + " '" +
+                   problem.buffers[k].name + "'"};
   }
-  return "";
+  return Success{};
 }
 
 } // namespace sluice::planner

@@ -56,10 +56,10 @@ struct Op {
   const std::vector<int> &writesWhen(bool again) const { return again && rerun ? rerun->writes : writes; }
 };
 
-/// A smaller form of a buffer, by its name in CodecTable.h: all that the backward readers need, or packed bytes that
-/// must be unpacked first, which stay on the device or are what copies send.
+/// A smaller form of a buffer: all that the backward readers need, or packed bytes that must be unpacked first, which
+/// stay on the device or are what copies send.
 struct Encoding {
-  std::string codec;
+  Codec codec;
   Bytes bytes = 0; ///< size of the encoded form, 0 when it is derived from a counter
   Seconds encodeSeconds = 0, decodeSeconds = 0;
   /// Of packed bytes with a mask: backward ops, in program order, that can read the mask instead of the values. Those
@@ -68,10 +68,16 @@ struct Encoding {
 };
 
 /// True for codecs whose form the readers use as it is: exact, and for Action::Encode. Others are for Action::Compress.
-inline bool readDirectly(const std::string &codec) {
-  const CodecFacts *facts = findCodec(codec);
-  return facts && facts->readDirectly;
+constexpr bool readDirectly(Codec codec) { return codec && factsOf(codec)->readDirectly; }
+
+/// The codec with a mask beside it.
+constexpr Codec masked(Codec codec) {
+  codec.mask = true;
+  return codec;
 }
+
+/// True for codecs that lose bits.
+constexpr bool rounds(Codec codec) { return codec && !factsOf(codec)->exact; }
 
 /// The buffer's value can be rebuilt, inexactly, from the final forward content of others: BatchNorm + LeakyReLU from
 /// its output, an addend from the sum and from what the other addend is made of.
@@ -82,6 +88,7 @@ struct Inversion {
   Bytes workspace = 0;      ///< live only while it runs, besides the sources and the rebuilt content
   int latest = std::numeric_limits<int>::max(); ///< last position that it may stand before: its parameters change there
   bool fromHalves = true;                       ///< the sources may come back from half precision
+  std::optional<double> error = {};             ///< as Buffer::errors, of what is rebuilt; empty: it has no bound
 };
 
 struct Buffer {
@@ -100,9 +107,9 @@ struct Buffer {
   double zeroFraction = 0; ///< expected share of zeros, for zvc
   /// How gradients compare it with numbers, where packed forms of it are conceivable at all.
   std::optional<Comparison> compared;
-  /// By action or codec with its rate ("invert", "fp16", "mask+zfp:4"): the relative error of all parameters' gradients
-  /// together, in the Euclidean norm, where this buffer alone is treated so. What is missing has no bound.
-  std::vector<std::pair<std::string, double>> errors;
+  /// By codec with its rate: the relative error of all parameters' gradients together, in the Euclidean norm, where
+  /// this buffer alone is packed so. What is missing has no bound.
+  std::vector<std::pair<Codec, double>> errors;
   int elementBytes = 4; ///< of the floats or halves that it holds; 0: of nothing that copies can pack
   /// Buffers that are live through the whole step (parameters, states, batch slots) are not listed: they are
   /// Problem::base.
@@ -110,13 +117,13 @@ struct Buffer {
 };
 
 /// The codecs of copies whose size follows from the raw bytes: Problem::codecRates has them.
-inline bool packsByRawBytes(const std::string &codec) { return codec == "zvc" || codec == "fp16"; }
+constexpr bool packsByRawBytes(Codec codec) { return codec == Codec::Zvc || codec == Codec::Fp16; }
 
 /// Whether copies can pack the buffer with this codec: with those that it has a packed form of, and with the two whose
 /// size follows from the raw bytes. Halves are as small as fp16 makes floats.
-inline bool packsOnCopies(const Buffer &buffer, const std::string &codec) {
+inline bool packsOnCopies(const Buffer &buffer, Codec codec) {
   if (packsByRawBytes(codec))
-    return codec == "zvc" ? buffer.elementBytes > 0 : buffer.elementBytes == 4;
+    return codec.kind == Codec::Zvc ? buffer.elementBytes > 0 : buffer.elementBytes == 4;
   return !readDirectly(codec) && std::any_of(buffer.encodings.begin(), buffer.encodings.end(),
                                              [&](const Encoding &form) { return form.codec == codec; });
 }
@@ -143,9 +150,9 @@ struct Problem {
   Bytes base = 0;        ///< live through the whole step: parameters, states, optimizer state, constants, batch slots
   Bytes alignment = 256; ///< every slot's offset and size is rounded up to it
   Link link;
-  /// codec name -> bytes of raw data per second, for codecs of copies whose size follows from the raw bytes: "fp16" and
-  /// "zvc". Others are as fast as the buffers' packed forms say.
-  std::vector<std::pair<std::string, double>> codecRates;
+  /// Bytes of raw data per second, for codecs of copies whose size follows from the raw bytes. Others are as fast as
+  /// the buffers' packed forms say.
+  std::vector<std::pair<Codec, double>> codecRates;
   /// Copies with "zvc" leave zeros out before the link, so that it carries what is not zero; else after it.
   bool zerosStay = false;
   /// Seconds that compute loses per second of the codec stream beside it, from 0 to 1: what packs and unpacks in device

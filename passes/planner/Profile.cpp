@@ -181,8 +181,10 @@ static void readErrors(const json &root, Profile &profile) {
     const bool refused = entry.is_object() && entry.contains("refused") && entry.at("refused") == true;
     if (!entry.is_object() || !isText("tensor") || !isText("codec") || !(refused || entry.contains("error")))
       throw std::runtime_error("an entry of 'errors' lacks 'tensor', 'codec' or 'error': " + quoted(entry));
-    profile.errors[{entry.at("tensor"), entry.at("codec")}] =
-        refused ? std::numeric_limits<double>::infinity() : number(entry, "error", 0, relativeError);
+    const double error = refused ? std::numeric_limits<double>::infinity() : number(entry, "error", 0, relativeError);
+    std::map<Codec, double> &measured = profile.errors[entry.at("tensor")];
+    if (const std::optional<Codec> codec = parseForm(entry.at("codec").get_ref<const std::string &>()))
+      measured[*codec] = error;
   }
 }
 
@@ -209,8 +211,11 @@ static Profile readProfile(const json &root) {
   readOps(root, profile);
   readEngines(root, profile);
   readErrors(root, profile);
-  for (const auto &[codec, value] : object(root, "codecs").items())
-    profile.codecs[codec] = number(object(root, "codecs"), codec, 0, rate);
+  for (const auto &[name, value] : object(root, "codecs").items()) {
+    const double speed = number(object(root, "codecs"), name, 0, rate);
+    if (const std::optional<Codec> codec = parseForm(name)) // else of a program that knows more of them
+      profile.codecs[*codec] = speed;
+  }
   if (root.contains("codec_contention"))
     profile.codecContention = number(root, "codec_contention", 0, lossPerSecond);
   return profile;
@@ -259,8 +264,9 @@ void overrideWith(Profile &profile, const Profile &own) {
     profile.ops[key] = op;
   for (const auto &[codec, rate] : own.codecs)
     profile.codecs[codec] = rate;
-  for (const auto &[key, error] : own.errors)
-    profile.errors[key] = error;
+  for (const auto &[tensor, errors] : own.errors)
+    for (const auto &[codec, error] : errors)
+      profile.errors[tensor][codec] = error;
   for (const auto &[convolution, engine] : own.engines)
     profile.engines[convolution] = engine;
   const std::optional<double> contention = own.link.contention ? own.link.contention : profile.link.contention;

@@ -75,12 +75,12 @@ struct Profile {
   Rates rates;                                        ///< memoryBandwidth 0: the profile holds measurements only
   std::map<std::string, std::vector<Sample>> samples; ///< by kind; none: times follow from `rates`
   std::map<std::pair<std::string, std::string>, MeasuredOp> ops; ///< by (node, op)
-  std::map<std::string, double> codecs;                          ///< raw bytes per second
+  std::map<Codec, double> codecs;                                ///< raw bytes per second
   std::optional<double> codecContention;                         ///< see Problem; empty: unknown, taken as 0
   std::map<std::string, MeasuredEngine> engines;                 ///< by runtime/Engines.h's words for a convolution
-  /// By (tensor, codec with its rate): relative error of the gradients, see Errors.h; infinite for what the codec
+  /// By tensor and by codec with its rate: relative error of the gradients, see Errors.h; infinite for what the codec
   /// refuses ("refused":true instead of "error").
-  std::map<std::pair<std::string, std::string>, double> errors;
+  std::map<std::string, std::map<Codec, double>> errors;
 
   const MeasuredOp *measured(const std::string &node, const std::string &op) const;
 

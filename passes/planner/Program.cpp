@@ -62,7 +62,7 @@ Bytes workspaceOf(const Problem &problem, const Plan &plan, const Step &step) {
   return a ? a->workspace : op.workspace;
 }
 
-const Encoding *encodingOf(const Buffer &buffer, const std::string &codec) {
+const Encoding *encodingOf(const Buffer &buffer, Codec codec) {
   for (const Encoding &e : buffer.encodings)
     if (e.codec == codec)
       return &e;

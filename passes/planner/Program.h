@@ -5,6 +5,7 @@
 #pragma once
 
 #include "passes/planner/Plan.h"
+#include "runtime/Result.h"
 
 #include <string>
 #include <vector>
@@ -42,8 +43,8 @@ struct Accesses {
   bool hasGap() const { return lastForward >= 0 && firstLater > lastForward + 1; }
 };
 
-/// Empty when the problem is well formed; otherwise what is wrong, naming op or buffer with the values.
-std::string problemError(const Problem &problem);
+/// Refuses a problem that is not well formed, by the op or the buffer and the values.
+Status checkProblem(const Problem &problem);
 
 /// `bytes` rounded up to the problem's alignment.
 Bytes aligned(const Problem &problem, Bytes bytes);
@@ -56,7 +57,7 @@ Seconds secondsOf(const Problem &problem, const Plan &plan, const Step &step);
 Bytes workspaceOf(const Problem &problem, const Plan &plan, const Step &step);
 
 /// The form of a buffer under a codec; null when it has none.
-const Encoding *encodingOf(const Buffer &buffer, const std::string &codec);
+const Encoding *encodingOf(const Buffer &buffer, Codec codec);
 
 /// Inserts recomputed ops and derives every life. Buffers without absences are taken to stay.
 Program expand(const Problem &problem, const Plan &plan);

@@ -15,15 +15,14 @@
 namespace sluice::planner {
 
 Bytes copiedBytes(const Problem &problem, int buffer, const Decision &decision) {
-  const CodecFacts *codec = findCodec(decision.codec);
   const Bytes raw = problem.buffers[buffer].bytes;
-  if (codec && codec->kind == Codec::Zvc)
+  if (decision.codec.kind == Codec::Zvc)
     return problem.zerosStay
                ? static_cast<Bytes>(std::ceil(static_cast<double>(raw) * keptShare(problem.buffers[buffer])))
                : raw;
   if (const Encoding *form = encodingOf(problem.buffers[buffer], decision.codec))
     return form->bytes;
-  return codec && codec->kind == Codec::Fp16 ? (raw + 1) / 2 : raw;
+  return decision.codec.kind == Codec::Fp16 ? (raw + 1) / 2 : raw;
 }
 
 Seconds packingSeconds(const Problem &problem, int buffer, const Decision &decision, bool toHost) {
@@ -48,7 +47,7 @@ Seconds copySeconds(const Problem &problem, int buffer, const Decision &decision
 
 bool zerosPay(const Problem &problem, int buffer, bool pooled) {
   Decision packed;
-  packed.codec = "zvc";
+  packed.codec = Codec::Zvc;
   const auto seconds = [&](const Decision &with) {
     return copySeconds(problem, buffer, with, true) + copySeconds(problem, buffer, with, false);
   };
@@ -131,7 +130,7 @@ void Simulation::prepare() {
           out.queue.push_back(copy(absence.leaveAfter, absence.freeBefore, bytes + latencies[0], true));
         in.queue.push_back(copy(absence.returnAfter, absence.neededBy, bytes + latencies[1], false));
       }
-      timeline.hostBytes += aligned(problem, d.codec == "zvc" ? problem.buffers[b].bytes : bytes);
+      timeline.hostBytes += aligned(problem, d.codec.kind == Codec::Zvc ? problem.buffers[b].bytes : bytes);
     } else if (d.action == Action::Compress) {
       const Encoding &form = *encodingOf(problem.buffers[b], d.codec);
       for (const Absence &absence : d.absences) {

@@ -2,10 +2,9 @@
 // See Words.h.
 #include "passes/planner/Words.h"
 
-#include "runtime/CodecTable.h"
-
 #include <cstdio>
 #include <cstdlib>
+#include <sstream>
 #include <utility>
 
 namespace sluice {
@@ -63,33 +62,48 @@ std::optional<Action> findAction(std::string_view name) {
   return std::nullopt;
 }
 
-std::vector<std::string> lossyCodecs() {
-  std::vector<std::string> lossy;
+static constexpr const char *algorithmsName = "algorithms";
+
+std::vector<std::string> abilityNames(Abilities abilities) {
+  std::vector<std::string> names;
   for (const CodecFacts &codec : codecTable)
-    if (!codec.exact)
-      lossy.push_back(codec.name);
+    if (abilities.has(codec.kind))
+      names.push_back(codec.name);
+  for (const auto &[action, name] : actionNames)
+    if (abilities.has(action))
+      names.push_back(name);
+  if (abilities.has(Ability::algorithms()))
+    names.push_back(algorithmsName);
+  return names;
+}
+
+std::string abilityName(Ability ability) { return abilityNames({ability}).front(); }
+
+/// Of what is off unless it is named.
+static std::optional<Ability> findLossy(const std::string &name) {
+  for (const CodecFacts &codec : codecTable)
+    if (!codec.exact && name == codec.name)
+      return codec.kind;
+  if (name == actionName(Action::Invert))
+    return Action::Invert;
+  return name == algorithmsName ? std::optional(Ability::algorithms()) : std::nullopt;
+}
+
+Result<Abilities> parseLossy(const std::string &words) {
+  Abilities lossy;
+  std::stringstream list(words);
+  for (std::string name; std::getline(list, name, ',');) {
+    const std::optional<Ability> ability = findLossy(name);
+    if (!ability)
+      return Error{"--allow-lossy knows no '" + name + "'; there are " + listed(abilityNames(lossyActions())) +
+                   " and " + algorithmsName};
+    lossy.add(*ability);
+  }
   return lossy;
 }
 
-std::vector<std::string> lossyActions() {
-  std::vector<std::string> lossy = lossyCodecs();
-  lossy.push_back("invert");
-  return lossy;
-}
-
-std::set<std::string> exactActions() {
-  std::set<std::string> exact = {"keep", "offload", "recompute"};
-  for (const CodecFacts &codec : codecTable)
-    if (codec.exact)
-      exact.insert(codec.name);
-  return exact;
-}
-
-std::set<std::string> allActions() {
-  std::set<std::string> all = exactActions();
-  for (const std::string &lossy : lossyActions())
-    all.insert(lossy);
-  return all;
+std::string decisionName(const Decision &decision) {
+  return actionName(decision.action) + (decision.codec ? " " + codecName(decision.codec) : "");
 }
 
 } // namespace planner

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Words that command lines, plans and reports share: sizes and actions.
+// Words that command lines, plans and reports share: sizes, actions, and what plans may do. Those of codecs are in
+// runtime/CodecTable.h, because programs write them, too.
 #pragma once
 
-#include "passes/planner/Plan.h"
+#include "passes/planner/Abilities.h"
+#include "runtime/Result.h"
 
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,12 +32,16 @@ const char *actionName(Action action);
 /// Nothing for an unknown name.
 std::optional<Action> findAction(std::string_view name);
 
-/// Names of actions and codecs, as in Options::executable: codecs that are lossy, all that is, those that keep every
-/// bit, and all.
-std::vector<std::string> lossyCodecs();
-std::vector<std::string> lossyActions();
-std::set<std::string> exactActions();
-std::set<std::string> allActions();
+/// The action's, or the codec's without mask and rate.
+std::string abilityName(Ability ability);
+/// Codecs in the order of their table, then actions.
+std::vector<std::string> abilityNames(Abilities abilities);
+
+/// Reads --allow-lossy=NAME[,NAME...]; "" is nothing.
+Result<Abilities> parseLossy(const std::string &words);
+
+/// "offload", "offload fp16", "compress mask+zfp:12".
+std::string decisionName(const Decision &decision);
 
 } // namespace planner
 

@@ -135,7 +135,7 @@ static Answer planAutoSwap(const Problem &problem, Bytes memory, const Options &
   Attempt best = combiner.attempt({});
   if (best.feasible)
     return answerOf(best, "autoswap", memory);
-  if (!combiner.can("offload"))
+  if (!combiner.can(Action::Offload))
     return Refused{"strategy 'autoswap' needs action 'offload', which the target does not execute"};
   const double published = problem.link.latency > 0 ? 1048576 : 0;
   const Swapper swapper(problem, memory, static_cast<Bytes>(numberKnob(options, "min-size", published)));
@@ -171,7 +171,7 @@ static Answer planAutoSwap(const Problem &problem, Bytes memory, const Options &
 Strategy autoswapStrategy() {
   Strategy s{"autoswap", "swap by priority scores (Zhang et al. 2019)", planAutoSwap};
   s.knobs = {{"min-size"}, {"evaluations", 1000}};
-  s.actions = {"offload"};
+  s.actions = {Action::Offload};
   s.takenOver.stages = 64;
   return s;
 }

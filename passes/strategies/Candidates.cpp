@@ -28,7 +28,7 @@ Ranking rankTensors(const Combiner &combiner, bool mayRecompute, bool preferInve
       cost = 1e-9;
     for (int c : closure)
       cost += combiner.recomputation.cost(c);
-    if (combiner.can("invert") && buffer.inversion && (preferInversion || buffer.inversion->seconds < cost)) {
+    if (combiner.can(Action::Invert) && buffer.inversion && (preferInversion || buffer.inversion->seconds < cost)) {
       cost = buffer.inversion->seconds + 1e-9;
       made.byInversion.insert(b);
       closure = {b};

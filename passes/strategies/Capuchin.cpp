@@ -42,7 +42,7 @@ constexpr Seconds neverMoves = 1e30;
 /// Seconds to make a buffer again with all that goes with it; infinite when it cannot be dropped.
 Seconds rerunSeconds(const Combiner &combiner, int buffer) {
   Seconds rerun = std::numeric_limits<Seconds>::infinity();
-  if (combiner.can("recompute") && combiner.recomputation.possible(buffer)) {
+  if (combiner.can(Action::Recompute) && combiner.recomputation.possible(buffer)) {
     const std::vector<int> closed = combiner.recomputation.closure({buffer});
     for (int c : closed)
       rerun = (c == closed.front() ? 0 : rerun) + combiner.recomputation.cost(c);
@@ -61,7 +61,7 @@ std::vector<Tensor> tensorsOf(const Combiner &combiner) {
     if (!problem.buffers[b].activation || gaps[b].empty())
       continue;
     const Seconds out = copySeconds(problem, b, {}, true), in = copySeconds(problem, b, {}, false);
-    const bool mayMove = combiner.can("offload") && problem.buffers[b].offloadable;
+    const bool mayMove = combiner.can(Action::Offload) && problem.buffers[b].offloadable;
     const Seconds idle = start[gaps[b].last + 1] - start[gaps[b].first];
     tensors.push_back(
         {b, mayMove ? idle - out - in : -neverMoves, mayMove ? out + in : neverMoves, rerunSeconds(combiner, b)});
@@ -76,7 +76,7 @@ static Answer planCapuchin(const Problem &problem, Bytes memory, const Options &
   Attempt best = combiner.attempt({});
   if (best.feasible)
     return answerOf(best, "capuchin", memory);
-  if (!combiner.can("offload") && !combiner.can("recompute"))
+  if (!combiner.can(Action::Offload) && !combiner.can(Action::Recompute))
     return Refused{"strategy 'capuchin' needs action 'offload' or 'recompute', which the target does not execute"};
   std::vector<Tensor> tensors = tensorsOf(combiner);
   std::stable_sort(tensors.begin(), tensors.end(),
@@ -134,7 +134,7 @@ static Answer planCapuchin(const Problem &problem, Bytes memory, const Options &
 
 Strategy capuchinStrategy() {
   Strategy s{"capuchin", "swap by free time, then recompute by bytes per second (Peng et al. 2020)", planCapuchin};
-  s.actions = {"offload", "recompute"};
+  s.actions = {Action::Offload, Action::Recompute};
   return s;
 }
 

@@ -103,11 +103,11 @@ ChainPlan ChainProblem::planOf(const Plan &plan) const {
         out.recompute.push_back({stage, stage});
   out.rawCopiesOnly =
       plan.recomputes.empty() && std::all_of(plan.decisions.begin(), plan.decisions.end(), [](const Decision &d) {
-        return d.action == Action::Keep || (d.action == Action::Offload && d.codec.empty());
+        return d.action == Action::Keep || (d.action == Action::Offload && !d.codec);
       });
   const Timeline timeline = simulate(problem, plan);
-  if (std::string error = checkTimeline(problem, plan, timeline); !error.empty())
-    throw std::logic_error("timeline of strategy '" + plan.strategy + "' fails the checker: " + error);
+  if (Status status = checkTimeline(problem, plan, timeline); !status)
+    throw std::logic_error("timeline of strategy '" + plan.strategy + "' fails the checker: " + status.error());
   for (const Event &e : timeline.events) {
     using What = ChainEvent::What;
     if (e.what == Event::What::Encode || e.what == Event::What::Decode || e.what == Event::What::Invert)
@@ -166,8 +166,8 @@ ChainAnswer ChainProblem::run(double memory, PlanFunction strategy, const Option
   if (auto *none = std::get_if<Infeasible>(&answer))
     return ChainInfeasible{size(none->smallestMemory), none->reason};
   const Plan &plan = std::get<Plan>(answer);
-  if (std::string error = checkPlan(problem, plan, bytes(memory)); !error.empty())
-    throw std::logic_error("plan of strategy '" + plan.strategy + "' fails the checker: " + error);
+  if (Status status = checkPlan(problem, plan, bytes(memory)); !status)
+    throw std::logic_error("plan of strategy '" + plan.strategy + "' fails the checker: " + status.error());
   return planOf(plan);
 }
 
@@ -175,11 +175,11 @@ ChainProblem publishedProblem(const Chain &chain) {
   constexpr double reserved = 5, codecOverLink = 3, convertOverLink = 24;
   ChainProblem lifted(chain, true);
   Problem &p = lifted.problem;
-  p.codecRates = {{"fp16", convertOverLink * p.link.d2h}};
+  p.codecRates = {{Codec::Fp16, convertOverLink * p.link.d2h}};
   for (int i = 0; i < static_cast<int>(chain.uF.size()); ++i) {
     Buffer &x = p.buffers[i];
     const Seconds seconds = x.bytes / (codecOverLink * p.link.d2h);
-    x.encodings = {{"zfp", static_cast<Bytes>(std::ceil(x.bytes / reserved)), seconds, seconds}};
+    x.encodings = {{Codec::Zfp, static_cast<Bytes>(std::ceil(x.bytes / reserved)), seconds, seconds}};
     const bool kind = !chain.kinds.empty() && (chain.kinds[i] == OpKind::Norm || chain.kinds[i] == OpKind::Activation);
     if (kind && i > 0 && chain.saved[i - 1] == 0) // what was saved along cannot be rebuilt
       x.inversion = Inversion{{i + 1}, chain.uF[i]};
@@ -189,8 +189,7 @@ ChainProblem publishedProblem(const Chain &chain) {
 
 Options everythingAllowed(Options options) {
   options.executable = allActions();
-  for (const std::string &lossy : lossyActions())
-    options.allowLossy.insert(lossy);
+  options.allowLossy = options.allowLossy | lossyActions();
   return options;
 }
 

@@ -71,7 +71,7 @@ static Answer planCheckmate(const Problem &problem, Bytes memory, const Options 
   Attempt best = combiner.attempt({});
   if (best.feasible)
     return answerOf(best, "checkmate", memory);
-  if (!combiner.can("recompute"))
+  if (!combiner.can(Action::Recompute))
     return Refused{"strategy 'checkmate' needs action 'recompute', which the target does not execute"};
   const double ops = static_cast<double>(problem.ops.size()), whole = numberKnob(options, "ops", 60),
                most = numberKnob(options, "relaxed", 0);
@@ -91,7 +91,7 @@ Strategy checkmateStrategy() {
   Strategy s{"checkmate", "optimal recomputation by integer programming, rounded for larger graphs (Jain et al. 2020)",
              planCheckmate};
   s.knobs = {{"ops", 1e3}, {"nodes", 1e9}, {"relaxed", 1e4}};
-  s.actions = {"recompute"};
+  s.actions = {Action::Recompute};
   s.takenOver = {12, 6}; // an integer program
   return s;
 }

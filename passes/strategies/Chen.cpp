@@ -54,7 +54,7 @@ static Answer planChen(const Problem &problem, Bytes memory, const Options &opti
   Attempt best = combiner.attempt({});
   if (best.feasible)
     return answerOf(best, "chen", memory);
-  if (!combiner.can("recompute"))
+  if (!combiner.can(Action::Recompute))
     return Refused{"strategy 'chen' needs action 'recompute', which the target does not execute"};
   improve(best, bestSegments(combiner, static_cast<int>(numberKnob(options, "segments", 0))));
   return answerOf(best, "chen", memory);
@@ -63,7 +63,7 @@ static Answer planChen(const Problem &problem, Bytes memory, const Options &opti
 Strategy chenStrategy() {
   Strategy s{"chen", "recompute segments between kept borders (Chen et al. 2016)", planChen};
   s.knobs = {{"segments", 1e6}};
-  s.actions = {"recompute"};
+  s.actions = {Action::Recompute};
   return s;
 }
 

@@ -15,7 +15,7 @@ namespace sluice::planner {
 
 Combiner::Combiner(const Problem &problem, Bytes memory, const Options &options)
     : problem(problem), memory(memory), options(options), recomputation(problem), accesses(accessesOf(problem)),
-      lossy(problem, accesses, [this](const std::string &codec) { return can(codec); }) {}
+      lossy(problem, accesses, options.executable) {}
 
 /// What re-run ops and inversions read, which need the raw content.
 static std::set<int> readRaw(const Problem &problem, const Plan &plan) {
@@ -51,7 +51,7 @@ void Combiner::encode(Plan &plan) const {
   }
 }
 
-bool Combiner::copiesWith(const std::string &codec) const {
+bool Combiner::copiesWith(Codec codec) const {
   return std::any_of(problem.codecRates.begin(), problem.codecRates.end(),
                      [&](const auto &rate) { return rate.first == codec; });
 }
@@ -91,13 +91,13 @@ void Combiner::leave(const Choice &choice, Plan &plan) const {
 void Combiner::setCodecs(const Choice &choice, Plan &plan) const {
   if (choice.rates)
     return lossy.packCopies(*choice.rates, plan);
-  if (choice.codec.empty() || (packsByRawBytes(choice.codec) && !copiesWith(choice.codec)))
+  if (!choice.codec || (packsByRawBytes(choice.codec) && !copiesWith(choice.codec)))
     return;
   for (int b = 0; b < static_cast<int>(problem.buffers.size()); ++b)
     if (Decision &d = plan.decisions[b]; d.action == Action::Offload &&
                                          packsOnCopies(problem.buffers[b], choice.codec) &&
                                          mayRound(problem, plan, b, choice.codec))
-      d.codec = choice.codec != "zvc" || zerosPay(problem, b, false) ? choice.codec : "";
+      d.codec = choice.codec.kind != Codec::Zvc || zerosPay(problem, b, false) ? choice.codec : Codec();
 }
 
 Plan Combiner::marked(const Choice &choice) const {

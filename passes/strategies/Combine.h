@@ -17,7 +17,7 @@ struct Choice {
   std::vector<int> compressed;   ///< buffers to pack in device memory, into their first packed form that the target has
   std::vector<int> inverted;     ///< buffers to rebuild, where their inversion's sources are there in time
   std::optional<FormWish> rates; ///< under an error budget: lossy forms of what is kept otherwise, and of copies
-  std::string codec;             ///< of every offload: "", or one, where copies can apply it to the buffer
+  Codec codec;                   ///< of every offload: None, or one, where copies can apply it to the buffer
   double dearer = 4;             ///< see Recomputation::closure
   bool again = false;            ///< run producers again before every backward reader, see Recomputation::applyAgain
   bool encode = false;           ///< use lossless encodings wherever the target has them
@@ -48,12 +48,8 @@ public:
   /// when they leave and return is the caller's to place. Nothing is recomputed.
   Plan marked(const Choice &choice) const;
   /// True when copies between device and host can apply a codec whose size follows from the raw bytes.
-  bool copiesWith(const std::string &codec) const;
-  /// A codec's mask and rate need no leave of their own.
-  bool can(const std::string &action) const {
-    const CodecFacts *codec = findCodec(action);
-    return options.executable.count(codec ? codec->name : action) > 0;
-  }
+  bool copiesWith(Codec codec) const;
+  bool can(Ability ability) const { return options.executable.has(ability); }
 
   const Problem &problem;
   const Bytes memory;

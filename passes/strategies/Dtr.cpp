@@ -323,7 +323,7 @@ static Answer planDtr(const Problem &problem, Bytes memory, const Options &optio
   Attempt best = combiner.attempt({});
   if (best.feasible)
     return answerOf(best, "dtr", memory);
-  if (!combiner.can("recompute"))
+  if (!combiner.can(Action::Recompute))
     return Refused{"strategy 'dtr' needs action 'recompute', which the target does not execute"};
   const Makers makers(combiner);
   const Bytes kept = best.peak - problem.base;
@@ -344,7 +344,7 @@ static Answer planDtr(const Problem &problem, Bytes memory, const Options &optio
 Strategy dtrStrategy() {
   Strategy s{"dtr", "evict by cost over bytes and staleness, make again on demand (Kirisame et al. 2021)", planDtr};
   s.knobs = {{"neighbours", 1}, {"reruns", 1e4}};
-  s.actions = {"recompute"};
+  s.actions = {Action::Recompute};
   return s;
 }
 

@@ -316,7 +316,7 @@ static Answer planDynProg(const Problem &problem, Bytes memory, const Options &o
   Attempt best = combiner.attempt({});
   if (best.feasible)
     return answerOf(best, "dynprog", memory);
-  if (!combiner.can("offload"))
+  if (!combiner.can(Action::Offload))
     return Refused{"strategy 'dynprog' needs action 'offload', which the target does not execute"};
   const Stages stages(problem);
   const Chain chain = stages.chain();
@@ -346,7 +346,7 @@ static Answer planDynProg(const Problem &problem, Bytes memory, const Options &o
 Strategy dynprogStrategy() {
   Strategy s{"dynprog", "offload the best set of stages (Beaumont et al. 2020)", planDynProg, chainDynProg};
   s.knobs = {{"limit", 1e5}, {"sets", 1e5}, {"exchanges"}};
-  s.actions = {"offload"};
+  s.actions = {Action::Offload};
   return s;
 }
 

@@ -111,18 +111,18 @@ private:
   bool mayLeave(int b) const { return swaps(b) ? problem.buffers[b].offloadable : packed(b) != nullptr; }
 
   /// Where it is enough and all that stays; null where it is not.
-  const Encoding *mask(int b) const { return masks ? encodingOf(problem.buffers[b], "mask") : nullptr; }
+  const Encoding *mask(int b) const { return masks ? encodingOf(problem.buffers[b], Codec::Mask) : nullptr; }
 
   /// With the signs beside it where gradients ask for them; null where there is no such form.
   const Encoding *packed(int b) const {
-    const Encoding *plain = encodingOf(problem.buffers[b], "zfp");
-    return plain ? plain : encodingOf(problem.buffers[b], "mask+zfp");
+    const Encoding *plain = encodingOf(problem.buffers[b], Codec::Zfp);
+    return plain ? plain : encodingOf(problem.buffers[b], masked(Codec::Zfp));
   }
 
   Decision decision(int b, int freeBefore) const {
     Decision d;
     d.action = swaps(b) ? Action::Offload : Action::Compress;
-    d.codec = swaps(b) ? "" : packed(b)->codec;
+    d.codec = swaps(b) ? Codec() : packed(b)->codec;
     const int neededBy = gaps[b].last + 1, gone = std::min(freeBefore, neededBy);
     d.absences = {
         {swaps(b) ? accesses[b].lastForwardWrite : accesses[b].lastForward, gone, gone /* plan() decides */, neededBy}};
@@ -142,14 +142,14 @@ private:
 
 static Answer planFreeLunch(const Problem &problem, Bytes memory, const Options &options) {
   const bool hybrid = numberKnob(options, "hybrid", 0) > 0;
-  for (auto [wanted, action] : {std::pair(true, "zfp"), {hybrid, "offload"}})
-    if (std::string missing = missingAction(options, "freelunch", action); wanted && !missing.empty())
-      return Refused{missing};
+  for (auto [wanted, action] : {std::pair(true, Ability(Codec::Zfp)), {hybrid, Action::Offload}})
+    if (Status may = checkAbility(options, "freelunch", action); wanted && !may)
+      return Refused{may.error()};
   const bool branches = std::any_of(problem.ops.begin(), problem.ops.end(),
                                     [](const Op &op) { return op.kind == OpKind::Join || op.kind == OpKind::Concat; });
   const int published = static_cast<int>(std::min(1e6, numberKnob(options, "buffers", 0)));
   const int ahead = static_cast<int>(std::min(1e6, numberKnob(options, "ahead", 2)));
-  const bool masks = numberKnob(options, "masks", 1) > 0 && options.executable.count("mask") > 0;
+  const bool masks = numberKnob(options, "masks", 1) > 0 && options.executable.has(Codec::Mask);
   const bool stay = numberKnob(options, "stay", 0) > 0;
   const FreeLunch freeLunch(problem, hybrid, masks);
   Attempt best;
@@ -174,7 +174,7 @@ static ChainAnswer chainFreeLunch(const Chain &chain, double memory, Release, co
 Strategy freelunchStrategy() {
   Strategy s{"freelunch", "compress activations in device memory (Patel et al.)", planFreeLunch, chainFreeLunch};
   s.knobs = {{"buffers", 1e6}, {"ahead", 1e6}, {"hybrid"}, {"masks"}, {"stay"}};
-  s.actions = {"offload", "zfp", "mask"};
+  s.actions = {Action::Offload, Codec::Zfp, Codec::Mask};
   s.lossyAsPublished = true;
   return s;
 }

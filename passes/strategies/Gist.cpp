@@ -21,15 +21,15 @@ namespace sluice::planner {
 
 static Answer planGist(const Problem &problem, Bytes memory, const Options &options) {
   const Combiner combiner(problem, memory, options);
-  if (!combiner.can("mask") && !combiner.can("argmax") && !combiner.can("counter"))
+  if (!combiner.can(Codec::Mask) && !combiner.can(Codec::Argmax) && !combiner.can(Codec::Counter))
     return Refused{"strategy 'gist' needs codec 'mask', 'argmax' or 'counter', which the target does not execute"};
   Choice choice;
   choice.encode = true;
   if (numberKnob(options, "dpr", 0) > 0) {
-    if (std::string missing = missingAction(options, "gist", "fp16"); !missing.empty())
-      return Refused{missing};
+    if (Status may = checkAbility(options, "gist", Codec::Fp16); !may)
+      return Refused{may.error()};
     for (int b = 0; b < static_cast<int>(problem.buffers.size()); ++b)
-      if (problem.buffers[b].activation && encodingOf(problem.buffers[b], "fp16"))
+      if (problem.buffers[b].activation && encodingOf(problem.buffers[b], Codec::Fp16))
         choice.compressed.push_back(b);
   }
   return answerOf(combiner.attempt(choice), "gist", memory);
@@ -38,7 +38,7 @@ static Answer planGist(const Problem &problem, Bytes memory, const Options &opti
 Strategy gistStrategy() {
   Strategy s{"gist", "lossless encodings (Jain et al. 2018)", planGist};
   s.knobs = {{"dpr"}};
-  s.actions = {"mask", "argmax", "counter", "fp16"};
+  s.actions = {Codec::Mask, Codec::Argmax, Codec::Counter, Codec::Fp16};
   return s;
 }
 

@@ -88,7 +88,7 @@ static Answer planGreedy(const Problem &problem, Bytes memory, const Options &op
   plan.strategy = "greedy";
   if (peakBytes(problem, expand(problem, plan)) <= memory)
     return plan;
-  if (!options.executable.count("offload"))
+  if (!options.executable.has(Action::Offload))
     return Refused{"strategy 'greedy' needs action 'offload', which the target does not execute"};
   const Gaps gaps = numberKnob(options, "every", 0) > 0 ? Gaps::Every : Gaps::Longest;
   const Bytes peak =
@@ -121,7 +121,7 @@ static ChainAnswer chainGreedy(const Chain &chain, double memory, Release releas
 Strategy greedyStrategy() {
   Strategy s{"greedy", "offload the earliest-born activations (Beaumont et al. 2020)", planGreedy, chainGreedy};
   s.knobs = {{"min-copy"}, {"every"}};
-  s.actions = {"offload"};
+  s.actions = {Action::Offload};
   return s;
 }
 

@@ -59,16 +59,17 @@ static Attempt asWritten(const Combiner &combiner, const Choice &choice) {
 
 static Answer planHascoet(const Problem &problem, Bytes memory, const Options &options) {
   const bool halves = numberKnob(options, "fp16", 1) > 0, inverts = numberKnob(options, "invert", 1) > 0;
-  for (auto [wanted, action] : {std::pair(true, "offload"), {halves, "fp16"}, {inverts, "invert"}})
-    if (std::string missing = missingAction(options, "hascoet", action); wanted && !missing.empty())
-      return Refused{missing};
+  for (auto [wanted, action] :
+       {std::pair(true, Ability(Action::Offload)), {halves, Codec::Fp16}, {inverts, Action::Invert}})
+    if (Status may = checkAbility(options, "hascoet", action); wanted && !may)
+      return Refused{may.error()};
   const Combiner combiner(problem, memory, options);
   std::set<int> inputs;
   for (const Op &op : problem.ops)
     if (op.phase == Phase::Forward && (op.kind == OpKind::Conv || op.kind == OpKind::Pool))
       inputs.insert(op.reads.begin(), op.reads.end());
   Choice choice;
-  choice.codec = halves ? "fp16" : "";
+  choice.codec = halves ? Codec::Fp16 : Codec::None;
   const double layers = numberKnob(options, "layers", 0);
   for (int b = 0; b < static_cast<int>(problem.buffers.size()); ++b)
     if (!inputs.count(b)) {
@@ -98,7 +99,7 @@ Strategy hascoetStrategy() {
   Strategy s{"hascoet", "offload inputs of convolutions and pools in fp16, invert BatchNorm (Hascoet et al. 2019)",
              planHascoet, chainHascoet};
   s.knobs = {{"fp16"}, {"invert"}, {"layers"}, {"stay"}};
-  s.actions = {"offload", "fp16", "invert"};
+  s.actions = {Action::Offload, Codec::Fp16, Action::Invert};
   s.lossyAsPublished = true;
   return s;
 }

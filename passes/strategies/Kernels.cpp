@@ -33,12 +33,12 @@ std::vector<int> smallestKernels(const Problem &problem) {
   return kernels(problem, [](const Alternative &a) { return static_cast<double>(a.workspace); });
 }
 
-std::string kernelsMissing(const Problem &problem, const Options &options, const std::string &strategy) {
+Status checkKernels(const Problem &problem, const Options &options, const std::string &strategy) {
   const double wanted = numberKnob(options, "kernels", 0);
   if (wanted <= 0 || hasAlternatives(problem))
-    return "";
-  return "strategy '" + strategy + "' with kernels=" + (wanted > 1 ? "2" : "1") +
-         " chooses kernels, and there are no alternatives: allow them with --allow-lossy=algorithms";
+    return Success{};
+  return Error{"strategy '" + strategy + "' with kernels=" + (wanted > 1 ? "2" : "1") +
+               " chooses kernels, and there are no alternatives: allow them with --allow-lossy=algorithms"};
 }
 
 Plan withWantedKernels(const Problem &problem, const Options &options) {

@@ -14,9 +14,9 @@ bool hasAlternatives(const Problem &problem);
 std::vector<int> fastestKernels(const Problem &problem);
 std::vector<int> smallestKernels(const Problem &problem);
 
-/// The knob `kernels` of vDNN's modes: 1 for those of least workspace, 2 for the fastest. Empty, or that there are none
-/// to choose from, for a refusal by the strategy of this name.
-std::string kernelsMissing(const Problem &problem, const Options &options, const std::string &strategy);
+/// The knob `kernels` of vDNN's modes: 1 for those of least workspace, 2 for the fastest. Refused in the name of
+/// a strategy where there are none to choose from.
+Status checkKernels(const Problem &problem, const Options &options, const std::string &strategy);
 /// Keeps everything, with the kernels that the knob asks for.
 Plan withWantedKernels(const Problem &problem, const Options &options);
 

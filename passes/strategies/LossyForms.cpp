@@ -13,7 +13,7 @@
 
 namespace sluice::planner {
 
-static double squaredError(const Buffer &buffer, Action action, const std::string &codec) {
+static double squaredError(const Buffer &buffer, Action action, Codec codec) {
   Decision decision;
   decision.action = action;
   decision.codec = codec;
@@ -21,9 +21,9 @@ static double squaredError(const Buffer &buffer, Action action, const std::strin
   return error * error;
 }
 
-LossyForms::LossyForms(const Problem &problem, const std::vector<Accesses> &accesses,
-                       const std::function<bool(const std::string &)> &can)
-    : problem(problem), accesses(accesses), can(can), forms(problem.buffers.size()), copies(problem.buffers.size()) {
+LossyForms::LossyForms(const Problem &problem, const std::vector<Accesses> &accesses, Abilities usable)
+    : problem(problem), accesses(accesses), usable(usable), forms(problem.buffers.size()),
+      copies(problem.buffers.size()) {
   for (size_t b = 0; b < forms.size(); ++b) {
     const Buffer &buffer = problem.buffers[b];
     addCopies(static_cast<int>(b));
@@ -32,7 +32,7 @@ LossyForms::LossyForms(const Problem &problem, const std::vector<Accesses> &acce
     for (const Encoding &e : buffer.encodings) {
       const double freed = static_cast<double>(aligned(problem, buffer.bytes) - aligned(problem, e.bytes)),
                    squared = squaredError(buffer, Action::Compress, e.codec);
-      if (!readDirectly(e.codec) && can(e.codec) && freed > 0 && std::isfinite(squared))
+      if (!readDirectly(e.codec) && usable.has(e.codec) && freed > 0 && std::isfinite(squared))
         forms[b].push_back({e.codec, freed, e.encodeSeconds + e.decodeSeconds, squared});
     }
   }
@@ -67,7 +67,7 @@ std::vector<FormWish> LossyForms::withOtherForms(const FormWish &wish, int buffe
   std::vector<FormWish> all(forms[buffer].size() + 1 + copies[buffer].size(), wish);
   for (size_t i = 0; i < all.size(); ++i)
     if (i <= forms[buffer].size())
-      all[i].pinned[buffer] = i > 0 ? forms[buffer][i - 1].codec : "";
+      all[i].pinned[buffer] = i > 0 ? forms[buffer][i - 1].codec : Codec();
     else
       all[i].copied[buffer] = copies[buffer][i - 1 - forms[buffer].size()].codec;
   return all;
@@ -93,14 +93,13 @@ std::vector<int> LossyForms::candidates(const FormWish &wish, const Plan &plan) 
   std::vector<int> found;
   for (int b = 0; b < static_cast<int>(forms.size()); ++b)
     if (!forms[b].empty() && plan.decisions[b].action == Action::Keep && accesses[b].first >= wish.from &&
-        !wish.pinned.count(b) && mayRound(problem, plan, b, "zfp"))
+        !wish.pinned.count(b) && mayRound(problem, plan, b, Codec::Zfp))
       found.push_back(b);
   return found;
 }
 
-static bool allows(const FormWish &wish, const std::string &codec) {
-  const CodecFacts *facts = findCodec(codec);
-  return wish.only.empty() || !facts || facts->exact || wish.only == facts->name;
+static bool allows(const FormWish &wish, Codec codec) {
+  return wish.only == Codec::None || !rounds(codec) || wish.only == codec.kind;
 }
 
 /// Null: none.
@@ -159,14 +158,14 @@ LossyForms::Prices LossyForms::pricesFor(const std::vector<int> &buffers, const 
 }
 
 void LossyForms::pack(const FormWish &wish, Plan &plan) const {
-  const auto take = [&](int b, const std::string &codec, Bytes bytes) {
+  const auto take = [&](int b, Codec codec, Bytes bytes) {
     plan.decisions[b].action = Action::Compress;
     plan.decisions[b].codec = codec;
     plan.decisions[b].reason = "packed into " + std::to_string(bytes) + " bytes";
   };
-  const auto bytesOf = [&](int b, const std::string &codec) { return encodingOf(problem.buffers[b], codec)->bytes; };
+  const auto bytesOf = [&](int b, Codec codec) { return encodingOf(problem.buffers[b], codec)->bytes; };
   for (const auto &[b, codec] : wish.pinned)
-    if (!codec.empty() && plan.decisions[b].action == Action::Keep && encodingOf(problem.buffers[b], codec) &&
+    if (codec && plan.decisions[b].action == Action::Keep && encodingOf(problem.buffers[b], codec) &&
         mayRound(problem, plan, b, codec) && squaredError(problem.buffers[b], Action::Compress, codec) <= left(plan, 1))
       take(b, codec, bytesOf(b, codec));
   const std::vector<int> buffers = wish.freed > 0 ? candidates(wish, plan) : std::vector<int>();
@@ -192,7 +191,7 @@ void LossyForms::pack(const FormWish &wish, Plan &plan) const {
 /// The exact copy, with zvc where that is shorter, then lossy ones.
 void LossyForms::addCopies(int b) {
   const Buffer &buffer = problem.buffers[b];
-  const auto add = [&](const std::string &codec) {
+  const auto add = [&](Codec codec) {
     Decision with;
     with.action = Action::Offload;
     with.codec = codec;
@@ -204,16 +203,16 @@ void LossyForms::addCopies(int b) {
     if (std::isfinite(form.squared))
       copies[b].push_back(form);
   };
-  const auto hasRate = [&](const char *codec) {
-    return can(codec) && packsOnCopies(buffer, codec) &&
+  const auto hasRate = [&](Codec codec) {
+    return usable.has(codec) && packsOnCopies(buffer, codec) &&
            std::any_of(problem.codecRates.begin(), problem.codecRates.end(),
                        [&](const auto &rate) { return rate.first == codec; });
   };
-  add(hasRate("zvc") && problem.zerosStay && zerosPay(problem, b, false) ? "zvc" : "");
-  if (hasRate("fp16"))
-    add("fp16");
+  add(hasRate(Codec::Zvc) && problem.zerosStay && zerosPay(problem, b, false) ? Codec::Zvc : Codec::None);
+  if (hasRate(Codec::Fp16))
+    add(Codec::Fp16);
   for (const Encoding &form : buffer.encodings)
-    if (form.codec != "fp16" && !readDirectly(form.codec) && can(form.codec))
+    if (form.codec != Codec::Fp16 && !readDirectly(form.codec) && usable.has(form.codec))
       add(form.codec);
 }
 
@@ -235,7 +234,7 @@ void LossyForms::packCopies(const FormWish &wish, Plan &plan) const {
   std::vector<int> leaving;
   for (int b = 0; b < static_cast<int>(plan.decisions.size()); ++b)
     if (plan.decisions[b].action == Action::Offload) {
-      plan.decisions[b].codec.clear();
+      plan.decisions[b].codec = {};
       leaving.push_back(b);
     }
   const double room = left(plan, 1);
@@ -255,10 +254,8 @@ void LossyForms::packCopies(const FormWish &wish, Plan &plan) const {
   }
 }
 
-Options withLossy(Options options, const std::string &only) {
-  for (const std::string &action : lossyActions())
-    if (action != only)
-      options.executable.erase(action);
+Options withLossy(Options options, Codec::Kind only) {
+  options.executable = options.executable - (lossyActions() - Abilities{only});
   return options;
 }
 

@@ -8,7 +8,6 @@
 #include "passes/planner/Recomputation.h"
 #include "passes/strategies/Registry.h"
 
-#include <functional>
 #include <map>
 #include <set>
 
@@ -22,17 +21,16 @@ struct FormWish {
   /// Seconds of compute that a second of the link is worth. Codecs of copies take both: where the link is what the step
   /// waits for, bytes count, else what packing costs.
   double link = 1;
-  std::string only = {}; ///< the codec, by its name in CodecTable.h, whose forms are all that may be used; "": any
-  /// Buffers whose form in device memory is given, "" for none, and those whose copies' codec is.
-  std::map<int, std::string> pinned = {}, copied = {};
+  Codec::Kind only = Codec::None; ///< the codec whose forms are all that may be used; None: any
+  /// Buffers whose form in device memory is given, None to keep them as they are, and those whose copies' codec is.
+  std::map<int, Codec> pinned = {}, copied = {};
 };
 
 /// Lossy forms of single buffers of a problem with an error budget.
 class LossyForms {
 public:
-  /// `can`: whether a codec may be used at all. The problem must outlive this.
-  LossyForms(const Problem &problem, const std::vector<Accesses> &accesses,
-             const std::function<bool(const std::string &)> &can);
+  /// `usable`: the codecs that may be used at all. The problem must outlive this.
+  LossyForms(const Problem &problem, const std::vector<Accesses> &accesses, Abilities usable);
 
   /// Marks kept buffers as compressed. Of all ways to free as much as is wished for within the error, one with little
   /// time of the codec stream: each buffer takes the form, or none, that is worth most at a price of bytes and a price
@@ -57,7 +55,7 @@ public:
 
 private:
   struct Form {
-    std::string codec;
+    Codec codec;
     double freed, seconds, squared; ///< squared: error
   };
   struct Prices {
@@ -68,7 +66,7 @@ private:
   };
   /// A codec of copies, or none: what both cost.
   struct CopyForm {
-    std::string codec;
+    Codec codec;
     double link, compute, squared; ///< seconds of each; squared error
   };
 
@@ -83,14 +81,14 @@ private:
 
   const Problem &problem;
   const std::vector<Accesses> &accesses;
-  const std::function<bool(const std::string &)> can;
+  const Abilities usable;
   std::vector<std::vector<Form>> forms;      ///< by buffer
   std::vector<std::vector<CopyForm>> copies; ///< by buffer; the first one is exact
 };
 
-/// The options without lossy actions but this one, "" for none: a search among fewer actions may find what one among
-/// all misses.
-Options withLossy(Options options, const std::string &only);
+/// The options without lossy actions but this codec, None for none: a search among fewer actions may find what one
+/// among all misses.
+Options withLossy(Options options, Codec::Kind only);
 
 /// The faster plan; without any the one that fits into less.
 Answer faster(const Problem &problem, Answer one, Answer other);

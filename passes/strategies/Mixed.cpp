@@ -43,14 +43,14 @@ static Answer planOwn(const Problem &problem, Bytes memory, const Options &optio
     return MixedSearch(problem, memory, options).run();
   Problem exactly = problem;
   exactly.errorBudget.reset();
-  const Options exact = withLossy(options, "");
+  const Options exact = withLossy(options, Codec::None);
   Answer best = MixedSearch(exactly, memory, exact).run();
-  std::vector<std::string> codecs = lossyCodecs();
-  codecs.erase(std::remove_if(codecs.begin(), codecs.end(),
-                              [&](const std::string &codec) { return options.executable.count(codec) == 0; }),
-               codecs.end());
+  std::vector<Codec::Kind> codecs;
+  for (const CodecFacts &codec : codecTable)
+    if (!codec.exact && options.executable.has(codec.kind))
+      codecs.push_back(codec.kind);
   std::vector<MixedSearch::Found> found;
-  for (const std::string &codec : codecs.size() > 1 ? codecs : std::vector<std::string>()) {
+  for (const Codec::Kind codec : codecs.size() > 1 ? codecs : std::vector<Codec::Kind>()) {
     const Options one = withLossy(options, codec);
     MixedSearch search(problem, memory, one);
     best = faster(problem, std::move(best), search.run());

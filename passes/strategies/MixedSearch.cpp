@@ -19,18 +19,18 @@ MixedSearch::MixedSearch(const Problem &problem, Bytes memory, const Options &op
   trials = numberKnob(options, "trials", 0);
   if (trials == 0)
     trials = std::clamp(1.3e6 / ops, 60.0, 3000.0);
-  mayRecompute = combiner.can("recompute") && numberKnob(options, "recompute", 1) > 0;
-  mayOffload = combiner.can("offload") && numberKnob(options, "offload", 1) > 0;
+  mayRecompute = combiner.can(Action::Recompute) && numberKnob(options, "recompute", 1) > 0;
+  mayOffload = combiner.can(Action::Offload) && numberKnob(options, "offload", 1) > 0;
   mayEncode = numberKnob(options, "encode", 1) > 0;
   frame.offloadRest = mayOffload;
   if (problem.errorBudget)
     return;
   Decision halved;
-  halved.codec = "fp16";
-  if (combiner.can("fp16") && combiner.copiesWith("fp16") && copyGains(halved))
-    frame.codec = "fp16";
-  else if (combiner.can("zvc") && numberKnob(options, "zvc", 0) > 0)
-    frame.codec = "zvc";
+  halved.codec = Codec::Fp16;
+  if (combiner.can(Codec::Fp16) && combiner.copiesWith(Codec::Fp16) && copyGains(halved))
+    frame.codec = Codec::Fp16;
+  else if (combiner.can(Codec::Zvc) && numberKnob(options, "zvc", 0) > 0)
+    frame.codec = Codec::Zvc;
 }
 
 Answer MixedSearch::run(const std::vector<Found> &others) {
@@ -45,7 +45,7 @@ Answer MixedSearch::run(const std::vector<Found> &others) {
   return answerOf(best, "mixed", memory);
 }
 
-MixedSearch::Found MixedSearch::found(const std::string &codec) const {
+MixedSearch::Found MixedSearch::found(Codec::Kind codec) const {
   Found result{bestChoice, bestDropped, 0};
   if (result.choice.rates)
     result.choice.rates->only = codec;

@@ -22,7 +22,7 @@ public:
   /// `others`: searches among some of these actions, which this one goes on from.
   Answer run(const std::vector<Found> &others = {});
   /// The best choice, of forms of this codec alone.
-  Found found(const std::string &codec) const;
+  Found found(Codec::Kind codec) const;
 
 private:
   void search(const std::vector<Found> &others);

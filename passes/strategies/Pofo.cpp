@@ -27,6 +27,7 @@
 #include "passes/strategies/Pofo.h"
 
 #include "passes/planner/ChainSimulate.h"
+#include "passes/planner/Words.h"
 #include "passes/strategies/Combine.h"
 #include "passes/strategies/Strategies.h"
 
@@ -228,9 +229,10 @@ static Answer planPofo(const Problem &problem, Bytes memory, const Options &opti
   Attempt best = combiner.attempt({});
   if (best.feasible)
     return answerOf(best, "pofo", memory);
-  for (const char *action : {"offload", "recompute"})
+  for (Action action : {Action::Offload, Action::Recompute})
     if (!combiner.can(action))
-      return Refused{std::string("strategy 'pofo' needs action '") + action + "', which the target does not execute"};
+      return Refused{std::string("strategy 'pofo' needs action '") + actionName(action) +
+                     "', which the target does not execute"};
   const Stages stages(problem, 100);
   const Chain chain = stages.chain();
   const RotorTable rotor(chain, rotorSlots(chain, static_cast<int>(numberKnob(options, "slots", 0))));
@@ -262,7 +264,7 @@ static Answer planPofo(const Problem &problem, Bytes memory, const Options &opti
 Strategy pofoStrategy() {
   Strategy s{"pofo", "recompute and offload blocks of a chain (Beaumont et al. 2021)", planPofo};
   s.knobs = {{"slots", 1e4}, {"limit", 1e5}, {"sets", 1e5}};
-  s.actions = {"offload", "recompute"};
+  s.actions = {Action::Offload, Action::Recompute};
   return s;
 }
 

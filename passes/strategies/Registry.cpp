@@ -80,7 +80,7 @@ static bool isNumber(const std::string &text, double most) {
   return !text.empty() && *end == 0 && std::isfinite(value) && value >= 0 && value <= most;
 }
 
-static std::string knobError(const Strategy &strategy, const Options &options) {
+static Status checkKnobs(const Strategy &strategy, const Options &options) {
   for (const auto &[name, value] : options.knobs) {
     std::vector<std::string> names;
     const Knob *knob = nullptr;
@@ -89,46 +89,38 @@ static std::string knobError(const Strategy &strategy, const Options &options) {
       knob = own.name == name ? &own : knob;
     }
     if (!knob)
-      return "strategy '" + strategy.name + "' has no knob '" + name + "'" +
-             (names.empty() ? "" : ", it has " + listed(names));
+      return Error{"strategy '" + strategy.name + "' has no knob '" + name + "'" +
+                   (names.empty() ? "" : ", it has " + listed(names))};
     if (!isNumber(value, knob->most))
-      return "knob '" + name + "' of strategy '" + strategy.name + "' is '" + value +
-             "', it must be a number from 0 to " + std::to_string(static_cast<int64_t>(knob->most));
+      return Error{"knob '" + name + "' of strategy '" + strategy.name + "' is '" + value +
+                   "', it must be a number from 0 to " + std::to_string(static_cast<int64_t>(knob->most))};
   }
-  return "";
+  return Success{};
 }
 
-const Strategy *findStrategy(const std::string &name, const Options &options, std::string &error) {
+Result<const Strategy *> findStrategy(const std::string &name, const Options &options) {
   for (const Strategy &strategy : strategies())
     if (strategy.name == name) {
-      error = knobError(strategy, options);
-      return error.empty() ? &strategy : nullptr;
+      Status knobs = checkKnobs(strategy, options);
+      return knobs ? Result<const Strategy *>(&strategy) : knobs.takeError();
     }
-  error = "no strategy '" + name + "', there are " + listed(strategyNames());
-  return nullptr;
+  return Error{"no strategy '" + name + "', there are " + listed(strategyNames())};
 }
 
-std::set<std::string> allowedActions(const Options &options) {
-  std::set<std::string> actions = options.executable;
-  for (const std::string &lossy : lossyActions())
-    if (!options.allowLossy.count(lossy))
-      actions.erase(lossy);
-  return actions;
-}
+Abilities allowedActions(const Options &options) { return options.executable - (lossyActions() - options.allowLossy); }
 
 Options withoutUnnamed(Options options) {
   options.executable = allowedActions(options);
   return options;
 }
 
-std::string missingAction(const Options &options, const std::string &strategy, const std::string &action) {
-  if (options.executable.count(action))
-    return "";
-  for (const std::string &lossy : lossyActions())
-    if (action == lossy && !options.allowLossy.count(action))
-      return "strategy '" + strategy + "' needs '" + action +
-             "', which is lossy and must be named: --allow-lossy=" + action;
-  return "strategy '" + strategy + "' needs '" + action + "', which the target does not execute";
+Status checkAbility(const Options &options, const std::string &strategy, Ability ability) {
+  if (options.executable.has(ability))
+    return Success{};
+  const std::string name = abilityName(ability), needs = "strategy '" + strategy + "' needs '" + name + "', which ";
+  if (lossyActions().has(ability) && !options.allowLossy.has(ability))
+    return Error{needs + "is lossy and must be named: --allow-lossy=" + name};
+  return Error{needs + "the target does not execute"};
 }
 
 } // namespace sluice::planner

@@ -2,13 +2,12 @@
 // Every strategy by name. Adding one is a file that describes it and a line in Registry.cpp.
 #pragma once
 
-#include "passes/planner/Plan.h"
+#include "passes/planner/Abilities.h"
 #include "passes/strategies/ChainPlan.h"
 #include "runtime/Result.h"
 
 #include <limits>
 #include <map>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -27,11 +26,11 @@ struct KnownPlans {
 
 struct Options {
   std::map<std::string, std::string> knobs; ///< k=v of --strategy=NAME,k=v; an unknown one is refused by name
-  /// Of lossyActions(): the others are off, executable or not; "algorithms": problems have alternatives then.
-  std::set<std::string> allowLossy;
-  /// Of allActions(), those that the target can execute. Strategies use no others; "keep" always works. A strategy
+  /// Of lossyActions(): the others are off, executable or not; algorithms: problems have alternatives then.
+  Abilities allowLossy;
+  /// Of allActions(), those that the target can execute. Strategies use no others; to keep always works. A strategy
   /// whose rule needs more is refused by name.
-  std::set<std::string> executable = {"keep", "offload", "recompute"};
+  Abilities executable = {Action::Keep, Action::Offload, Action::Recompute};
   /// Packs the plan's lives and plans again with less until base + packed height is within the budget.
   bool pack = true;
   int64_t packNodes = 200'000; ///< node limit of each of those packings
@@ -58,10 +57,10 @@ struct Strategy {
   PlanFunction plan = nullptr;
   ChainFunction chain = nullptr; ///< null: as op-level problems, whose units are stages where `actions` can move them
   std::vector<Knob> knobs = {};
-  std::set<std::string> actions = {}; ///< that its plans may consist of, besides "keep"
-  bool lossyAsPublished = false;      ///< on chains it uses its lossy actions whether options allow them or not
-  bool reference = false;             ///< its arena is what percentages refer to: packed as tightly as can be
-  bool takesOver = false;             ///< answers with the best of its own plan and those of the others
+  Abilities actions = {};        ///< that its plans may consist of, besides what is kept
+  bool lossyAsPublished = false; ///< on chains it uses its lossy actions whether options allow them or not
+  bool reference = false;        ///< its arena is what percentages refer to: packed as tightly as can be
+  bool takesOver = false;        ///< answers with the best of its own plan and those of the others
 
   /// Where one that takes over asks this one, too: problems of so many ops, chains of so many stages at most.
   struct {
@@ -92,7 +91,7 @@ ChainAnswer runStrategy(const Chain &chain, double memory, Release release, cons
 
 /// What plans under these options may do: what can be executed, lossy actions only where they are named.
 /// actionBound() takes them.
-std::set<std::string> allowedActions(const Options &options);
+Abilities allowedActions(const Options &options);
 
 /// Seconds that no schedule with the strategy's actions, and those that the options allow it, can beat on the chain.
 Seconds strategyBound(const Chain &chain, double memory, const std::string &name, const Options &options = {});

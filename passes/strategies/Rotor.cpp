@@ -211,7 +211,7 @@ static Answer planRotor(const Problem &problem, Bytes memory, const Options &opt
   Attempt best = combiner.attempt({});
   if (best.feasible)
     return answerOf(best, "rotor", memory);
-  if (!combiner.can("recompute"))
+  if (!combiner.can(Action::Recompute))
     return Refused{"strategy 'rotor' needs action 'recompute', which the target does not execute"};
   improve(best, bestRematerialization(combiner, static_cast<int>(numberKnob(options, "slots", 0))));
   return answerOf(best, "rotor", memory);
@@ -220,7 +220,7 @@ static Answer planRotor(const Problem &problem, Bytes memory, const Options &opt
 Strategy rotorStrategy() {
   Strategy s{"rotor", "optimal rematerialization of a chain (Beaumont et al. 2019)", planRotor};
   s.knobs = {{"slots", 1e4}};
-  s.actions = {"recompute"};
+  s.actions = {Action::Recompute};
   return s;
 }
 

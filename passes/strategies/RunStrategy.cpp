@@ -17,8 +17,7 @@ namespace sluice::planner {
 
 /// The tenths of what keep adds to the base, as budgets below `budget`, that could have plans of less than `span`
 /// seconds with these actions; the largest first.
-static std::vector<Bytes> tenthsBelow(const Problem &problem, Bytes budget, const std::set<std::string> &actions,
-                                      Seconds span) {
+static std::vector<Bytes> tenthsBelow(const Problem &problem, Bytes budget, Abilities actions, Seconds span) {
   const Bytes kept = peakBytes(problem, expand(problem, keepPlan(problem))) - problem.base;
   std::vector<Bytes> tenths;
   for (int tenth = 10; tenth > 0; --tenth) {
@@ -35,10 +34,7 @@ static std::vector<Bytes> tenthsBelow(const Problem &problem, Bytes budget, cons
 /// The strategy's own fastest plan for a tenth that is less than the budget, where it takes less than `span` seconds.
 static std::optional<Plan> fasterForLess(const Problem &problem, Bytes budget, const Strategy &strategy,
                                          const Options &options, Seconds span) {
-  std::set<std::string> actions;
-  for (const std::string &action : allowedActions(options))
-    if (strategy.actions.count(std::string(withoutMask(action))))
-      actions.insert(action);
+  const Abilities actions = allowedActions(options) & strategy.actions;
   std::optional<Plan> found;
   for (const Bytes less : tenthsBelow(problem, budget, actions, span)) {
     const Answer unpacked = strategyAnswer(strategy, problem, less, options);
@@ -178,12 +174,12 @@ static Answer bestOfAll(const Problem &problem, Bytes budget, const Strategy &st
 }
 
 Answer runStrategy(const Problem &problem, Bytes budget, const std::string &name, const Options &options) {
-  std::string error = problemError(problem);
-  if (!error.empty())
-    return Refused{error};
-  const Strategy *strategy = findStrategy(name, options, error);
-  if (!strategy)
-    return Refused{error};
+  if (Status status = checkProblem(problem); !status)
+    return Refused{status.error()};
+  const Result<const Strategy *> found = findStrategy(name, options);
+  if (!found)
+    return Refused{found.error()};
+  const Strategy *strategy = *found;
   Options allowed = withoutUnnamed(options);
   KnownPlans known;
   if (!allowed.known)
@@ -201,13 +197,13 @@ static std::vector<bool> offloadedOf(const ChainPlan &plan) {
 
 static ChainAnswer chainAnswerOf(const Chain &chain, double memory, Release release, const Strategy &strategy,
                                  const Options &options) {
-  const bool moves = strategy.actions.count("offload");
+  const bool moves = strategy.actions.has(Action::Offload);
   ChainAnswer answer = strategy.chain ? strategy.chain(chain, memory, release, options)
                                       : ChainProblem(chain, moves).run(memory, strategy.plan, options);
   auto *plan = std::get_if<ChainPlan>(&answer);
   if (plan && plan->rawCopiesOnly)
-    if (std::string error = checkChain(chain, memory, offloadedOf(*plan), release, plan->timeline); !error.empty())
-      throw std::logic_error("chain plan of strategy '" + strategy.name + "' fails the checker: " + error);
+    if (Status status = checkChain(chain, memory, offloadedOf(*plan), release, plan->timeline); !status)
+      throw std::logic_error("chain plan of strategy '" + strategy.name + "' fails the checker: " + status.error());
   // What is above by the rounding of its sums fits, as all that compares with memory has it.
   if (plan && plan->timeline.peakBytes <= memory + byteSlack(chain))
     plan->timeline.peakBytes = std::min(plan->timeline.peakBytes, memory);
@@ -216,14 +212,14 @@ static ChainAnswer chainAnswerOf(const Chain &chain, double memory, Release rele
 
 ChainAnswer runStrategy(const Chain &chain, double memory, Release release, const std::string &name,
                         const Options &options) {
-  std::string error = chainError(chain);
-  if (error.empty() && !(std::isfinite(memory) && memory >= 0))
-    error = "memory is " + std::to_string(memory) + ", it must be at least 0";
-  if (!error.empty())
-    return Refused{error};
-  const Strategy *strategy = findStrategy(name, options, error);
-  if (!strategy)
-    return Refused{error};
+  if (Status status = checkChain(chain); !status)
+    return Refused{status.error()};
+  if (!(std::isfinite(memory) && memory >= 0))
+    return Refused{"memory is " + std::to_string(memory) + ", it must be at least 0"};
+  const Result<const Strategy *> found = findStrategy(name, options);
+  if (!found)
+    return Refused{found.error()};
+  const Strategy *strategy = *found;
   ChainAnswer best = chainAnswerOf(chain, memory, release, *strategy, options);
   if (!takesOver(*strategy, options) || (std::holds_alternative<ChainPlan>(best) && chainPeak(chain) <= memory))
     return best;
@@ -239,10 +235,10 @@ ChainAnswer runStrategy(const Chain &chain, double memory, Release release, cons
 }
 
 Seconds strategyBound(const Chain &chain, double memory, const std::string &name, const Options &options) {
-  std::string error;
-  const Strategy *strategy = findStrategy(name, options, error);
-  if (!strategy)
-    throw std::invalid_argument(error);
+  const Result<const Strategy *> found = findStrategy(name, options);
+  if (!found)
+    throw std::invalid_argument(found.error());
+  const Strategy *strategy = *found;
   const bool takesAll = strategy->takesOver && !options.allowLossy.empty();
   if (takesAll || strategy->lossyAsPublished) {
     // The merged problem moves what a stage saves as a unit; one that takes over may drop it alone.
@@ -256,8 +252,9 @@ Seconds strategyBound(const Chain &chain, double memory, const std::string &name
       allowed.allowLossy = options.allowLossy;
     return actionBound(lifted.problem, lifted.bytes(memory), allowedActions(allowed));
   }
-  const bool moves = strategy->actions.count("offload");
-  return strategy->actions.count("recompute") ? chainRecomputeBound(chain, memory, moves) : chainBound(chain, memory);
+  const bool moves = strategy->actions.has(Action::Offload);
+  return strategy->actions.has(Action::Recompute) ? chainRecomputeBound(chain, memory, moves)
+                                                  : chainBound(chain, memory);
 }
 
 } // namespace sluice::planner

@@ -48,14 +48,14 @@ std::vector<int> vdnnInputs(const Problem &problem, int mode);
 Attempt vdnnDyn(const Problem &problem, Bytes memory, bool mayOffload,
                 const std::function<Attempt(Plan plan, const std::vector<int> &offloaded)> &attemptOf);
 
-/// The strategy of that name; null, and why, where there is none or a knob is not its own.
-const Strategy *findStrategy(const std::string &name, const Options &options, std::string &error);
+/// The strategy of that name; refused where there is none or a knob is not its own.
+Result<const Strategy *> findStrategy(const std::string &name, const Options &options);
 
 /// The options without lossy actions that are not named: whatever the target can do, those are off.
 Options withoutUnnamed(Options options);
 
-/// Why the options do not let a strategy use an action; empty when they do.
-std::string missingAction(const Options &options, const std::string &strategy, const std::string &action);
+/// Refuses an action or a codec that the options do not let a strategy use.
+Status checkAbility(const Options &options, const std::string &strategy, Ability ability);
 
 /// A knob as a number of at least 0; the registry has checked that it is one.
 double numberKnob(const Options &options, const std::string &knob, double fallback);

@@ -58,7 +58,7 @@ static Answer planSuperNeurons(const Problem &problem, Bytes memory, const Optio
   Attempt best = combiner.attempt({});
   if (best.feasible)
     return answerOf(best, "superneurons", memory);
-  if (!combiner.can("offload") || !combiner.can("recompute"))
+  if (!combiner.can(Action::Offload) || !combiner.can(Action::Recompute))
     return Refused{
         "strategy 'superneurons' needs actions 'offload' and 'recompute', which the target does not both execute"};
   std::vector<int> checkpoints, cheap;
@@ -85,7 +85,7 @@ static Answer planSuperNeurons(const Problem &problem, Bytes memory, const Optio
 
 Strategy superneuronsStrategy() {
   Strategy s{"superneurons", "checkpoints to the host, cheap layers again (Wang et al. 2018)", planSuperNeurons};
-  s.actions = {"offload", "recompute"};
+  s.actions = {Action::Offload, Action::Recompute};
   return s;
 }
 

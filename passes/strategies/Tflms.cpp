@@ -62,7 +62,7 @@ Attempt settle(const Problem &problem, Bytes memory, const Setting &setting) {
 static Answer planTflms(const Problem &problem, Bytes memory, const Options &options) {
   const Combiner combiner(problem, memory, options);
   Attempt best = combiner.attempt({});
-  if (!best.feasible && !combiner.can("offload"))
+  if (!best.feasible && !combiner.can(Action::Offload))
     return Refused{"strategy 'tflms' needs action 'offload', which the target does not execute"};
   if (best.feasible)
     return answerOf(best, "tflms", memory);
@@ -93,7 +93,7 @@ static Answer planTflms(const Problem &problem, Bytes memory, const Options &opt
 Strategy tflmsStrategy() {
   Strategy s{"tflms", "swap by distance in the graph (Le et al. 2018)", planTflms};
   s.knobs = {{"threshold", 1e6}, {"tensors", 1e6}, {"ahead", 1e6}};
-  s.actions = {"offload"};
+  s.actions = {Action::Offload};
   s.takenOver.stages = 64;
   return s;
 }

@@ -87,10 +87,10 @@ Choice offloadInputs(const Problem &problem, Mode mode, bool mayStay) {
 
 Answer planMode(const Problem &problem, Bytes memory, const Options &options, Mode mode, const char *name) {
   const Combiner combiner(problem, memory, options);
-  if (!combiner.can("offload"))
+  if (!combiner.can(Action::Offload))
     return Refused{std::string("strategy '") + name + "' needs action 'offload', which the target does not execute"};
-  if (std::string wrong = kernelsMissing(problem, options, name); !wrong.empty())
-    return Refused{wrong};
+  if (Status kernels = checkKernels(problem, options, name); !kernels)
+    return Refused{kernels.error()};
   return answerOf(combiner.complete(withWantedKernels(problem, options),
                                     offloadInputs(problem, mode, numberKnob(options, "stay", 0) > 0)),
                   name, memory);
@@ -141,7 +141,7 @@ Attempt vdnnDyn(const Problem &problem, Bytes memory, bool mayOffload,
 
 static Answer planVdnnDyn(const Problem &problem, Bytes memory, const Options &options) {
   const Combiner combiner(problem, memory, options);
-  return answerOf(vdnnDyn(problem, memory, combiner.can("offload"),
+  return answerOf(vdnnDyn(problem, memory, combiner.can(Action::Offload),
                           [&](Plan plan, const std::vector<int> &offloaded) {
                             Choice choice;
                             choice.offloaded = offloaded;
@@ -184,7 +184,7 @@ static Answer planVdnn(const Problem &problem, Bytes memory, const Options &opti
   Attempt best = combiner.attempt({});
   if (best.feasible)
     return answerOf(std::move(best), "vdnn", memory);
-  if (!combiner.can("offload"))
+  if (!combiner.can(Action::Offload))
     return Refused{"strategy 'vdnn' needs action 'offload', which the target does not execute"};
   std::vector<int> tensors;
   std::vector<double> ratios;
@@ -253,7 +253,7 @@ static ChainAnswer chainVdnn(const Chain &chain, double memory, Release release,
 static Strategy described(const char *name, const char *summary, PlanFunction plan, ChainFunction chain,
                           std::vector<Knob> knobs) {
   Strategy s{name, summary, plan, chain, std::move(knobs)};
-  s.actions = {"offload"};
+  s.actions = {Action::Offload};
   s.takenOver.stages = 64;
   return s;
 }

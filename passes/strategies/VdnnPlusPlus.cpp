@@ -268,13 +268,13 @@ static ChainAnswer chainVdnnpp(const Chain &chain, double memory, Release, const
 }
 
 static Answer planVdnnpp(const Problem &problem, Bytes memory, const Options &options) {
-  if (!options.executable.count("offload"))
+  if (!options.executable.has(Action::Offload))
     return Refused{"strategy 'vdnnpp' needs action 'offload', which the target does not execute"};
   const int mode = static_cast<int>(numberKnob(options, "mode", 0));
   if (mode == dyn && numberKnob(options, "kernels", 0) > 0)
     return Refused{"strategy 'vdnnpp' with mode=4 chooses kernels itself; leave knob 'kernels' out"};
-  if (std::string wrong = kernelsMissing(problem, options, "vdnnpp"); !wrong.empty())
-    return Refused{wrong};
+  if (Status kernels = checkKernels(problem, options, "vdnnpp"); !kernels)
+    return Refused{kernels.error()};
   const ProgramProtocol protocol(problem, memory, numberKnob(options, "synchronous", 0) > 0);
   if (mode == dyn)
     return answerOf(vdnnDyn(problem, memory, true,
@@ -292,7 +292,7 @@ static Answer planVdnnpp(const Problem &problem, Bytes memory, const Options &op
 Strategy vdnnppStrategy() {
   Strategy s{"vdnnpp", "vdnn with copies that outlive their layer (Shriram et al. 2019)", planVdnnpp, chainVdnnpp};
   s.knobs = {{"mode", dyn}, {"synchronous"}, {"kernels", 2}};
-  s.actions = {"offload"};
+  s.actions = {Action::Offload};
   s.takenOver.stages = 64;
   return s;
 }

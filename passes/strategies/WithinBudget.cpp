@@ -48,8 +48,8 @@ Bytes tightened(const Problem &problem, const Plan &plan, Bytes inner, Bytes bud
 }
 
 const Plan &checked(const Problem &problem, const Plan &plan, Bytes budget) {
-  if (std::string error = checkPlan(problem, plan, budget); !error.empty())
-    throw std::logic_error("plan of strategy '" + plan.strategy + "' fails the checker: " + error);
+  if (Status status = checkPlan(problem, plan, budget); !status)
+    throw std::logic_error("plan of strategy '" + plan.strategy + "' fails the checker: " + status.error());
   return plan;
 }
 

@@ -249,7 +249,7 @@ void packForm(cudaStream_t stream, Codec codec, const void *x, const Tensor &lik
   if (codec.mask)
     packSigns(stream, x, like.type, packed, elements, blocks);
   if (codec.kind == Codec::Zfp)
-    packZfp(stream, x, form, like, codec.rate, node, blocks);
+    packZfp(stream, x, form, like, codec.bits(), node, blocks);
   else if (codec.kind == Codec::Int8)
     packInt8(stream, x, form, like, node, blocks);
   else
@@ -260,7 +260,7 @@ void unpackForm(cudaStream_t stream, Codec codec, const void *packed, void *x, c
   const int64_t elements = like.shape.elements();
   const void *form = static_cast<const char *>(packed) + (codec.mask ? signBytes(elements) : 0);
   if (codec.kind == Codec::Zfp)
-    unpackZfp(stream, form, x, like, codec.rate, blocks);
+    unpackZfp(stream, form, x, like, codec.bits(), blocks);
   else if (codec.kind == Codec::Int8)
     unpackInt8(stream, form, x, like, blocks);
   else

@@ -189,7 +189,7 @@ static void packForm(Codec codec, const float *x, const Tensor &like, void *pack
   if (codec.mask)
     packSigns(x, elements, static_cast<uint64_t *>(packed));
   if (codec.kind == Codec::Zfp)
-    packZfp(x, zfpGrid(like), codec.rate, form, node);
+    packZfp(x, zfpGrid(like), codec.bits(), form, node);
   else if (codec.kind == Codec::Int8)
     packInt8(x, elements, form, node);
   else
@@ -200,7 +200,7 @@ static void unpackForm(Codec codec, const void *packed, float *x, const Tensor &
   const int64_t elements = like.shape.elements();
   const void *form = static_cast<const char *>(packed) + (codec.mask ? signBytes(elements) : 0);
   if (codec.kind == Codec::Zfp)
-    unpackZfp(form, zfpGrid(like), codec.rate, x);
+    unpackZfp(form, zfpGrid(like), codec.bits(), x);
   else if (codec.kind == Codec::Int8)
     unpackInt8(form, elements, x);
   else

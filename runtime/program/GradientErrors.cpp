@@ -21,7 +21,7 @@ namespace {
 /// One activation in one form.
 struct Trial {
   const KeptActivation *activation;
-  std::string codec;
+  Codec codec;
   double squares = 0; ///< of the errors of all batches; infinite once the codec refused a value
 };
 
@@ -62,7 +62,7 @@ public:
   void round(Stream &stream, const char *name, const Tensor &tensor) {
     if (!current || std::strcmp(name, current->activation->name) != 0)
       return;
-    const Codec codec = *parseCodec(current->codec);
+    const Codec codec = current->codec;
     const Tensor packed = device(scratch, {packedBytes(codec, tensor)}, Layout::RowMajor, DataType::U8);
     rounded.emplace(name, codec, tensor);
     rounded->encode(stream, tensor, packed);
@@ -129,8 +129,8 @@ private:
 std::vector<Trial> trialsOf(const Program &program) {
   std::vector<Trial> trials;
   for (int i = 0; i < program.keptCount; ++i)
-    for (const std::string &form : ratedForms(program.kept[i].compared))
-      if (packedBytes(*parseCodec(form), program.kept[i].tensor) < static_cast<int64_t>(program.kept[i].tensor.bytes()))
+    for (const Codec form : ratedForms(program.kept[i].compared))
+      if (packedBytes(form, program.kept[i].tensor) < static_cast<int64_t>(program.kept[i].tensor.bytes()))
         trials.push_back({&program.kept[i], form});
   return trials;
 }
@@ -145,7 +145,7 @@ void showActivation(Session &session, const char *name, const Tensor &activation
 size_t scratchOfErrors(const Program &program) {
   int64_t most = 0;
   for (const Trial &trial : trialsOf(program))
-    most = std::max(most, packedBytes(*parseCodec(trial.codec), trial.activation->tensor));
+    most = std::max(most, packedBytes(trial.codec, trial.activation->tensor));
   return static_cast<size_t>(most);
 }
 

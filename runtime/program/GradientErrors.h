@@ -16,7 +16,8 @@
 namespace sluice {
 
 struct TensorError {
-  std::string tensor, codec;
+  std::string tensor;
+  Codec codec;
   double error; ///< infinite: the codec refuses a value of the tensor, or leaves nothing of the gradients
 };
 

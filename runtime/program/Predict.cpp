@@ -37,7 +37,10 @@ static std::vector<PredictedSamples::Array> arraysOf(const Program &program) {
     const bool isScores = scores && scores->classes > 0 && scores->answers == program.batch;
     arrays.push_back(
         {output->name, output->tensor.shape, isScores, scores && scores->classes > 0 && output->target == named});
-    arrays.back().pixels = pixelAnswersOf(*output, arrays.back().noPixels);
+    if (const Result<PixelAnswers> pixels = pixelAnswersOf(*output))
+      arrays.back().pixels = *pixels;
+    else
+      arrays.back().noPixels = pixels.error();
   }
   return arrays;
 }
@@ -52,15 +55,15 @@ void requireOutput(const Program &program, const Entry &entry, const std::string
 
 /// Of the first output that tells classes of pixels, which there is.
 static MaskFiles maskFilesOf(const Program &program, const Dataset &dataset, const std::string &values) {
-  std::string why;
   std::optional<PixelAnswers> answers;
   MaskFiles files;
   int64_t ignored = Loss::none;
   for (const Output *output : predictedBy(program)) {
-    answers = pixelAnswersOf(*output, why);
     ignored = output->target >= 0 ? program.inputs[output->target].ignoreIndex : Loss::none;
-    if (answers)
+    if (const Result<PixelAnswers> pixels = pixelAnswersOf(*output)) {
+      answers = *pixels;
       break;
+    }
   }
   const std::string said = dataset.maskValues().value_or("").empty() ? values : *dataset.maskValues();
   files.numbers = said.empty() ? std::vector<uint16_t>() : maskNumbers(said);

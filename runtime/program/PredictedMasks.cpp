@@ -15,18 +15,14 @@
 
 namespace sluice {
 
-std::optional<PixelAnswers> pixelAnswersOf(const Output &output, std::string &why) {
+Result<PixelAnswers> pixelAnswersOf(const Output &output) {
   const Shape &shape = output.tensor.shape;
   const bool binary = hasLoss(output, "bce-with-logits"), last = hasLoss(output, "token-cross-entropy");
-  if (output.loss && !binary && !hasCrossEntropy(output)) {
-    why = text("is trained by ", output.loss, ", whose numbers are no classes of pixels");
-    return std::nullopt;
-  }
-  if (shape.rank != 4 && !(shape.rank == 3 && binary)) {
-    why = text("has the shape ", numpyShape({shape.dims, shape.dims + shape.rank}),
-               ", which is no (samples, classes, height, width)");
-    return std::nullopt;
-  }
+  if (output.loss && !binary && !hasCrossEntropy(output))
+    return Error{text("is trained by ", output.loss, ", whose numbers are no classes of pixels")};
+  if (shape.rank != 4 && !(shape.rank == 3 && binary))
+    return Error{text("has the shape ", numpyShape({shape.dims, shape.dims + shape.rank}),
+                      ", which is no (samples, classes, height, width)")};
   const int first = shape.rank == 3 || last ? 1 : 2;
   PixelAnswers answers;
   answers.classes = shape.rank == 3 ? 1 : shape[last ? 3 : 1];
@@ -36,14 +32,12 @@ std::optional<PixelAnswers> pixelAnswersOf(const Output &output, std::string &wh
   answers.pixelStride = last ? answers.classes : 1;
   answers.bound = output.probabilities ? 0.5f : 0.0f;
   if (binary && answers.classes > 1)
-    why = text("says yes or no of ", answers.classes, " labels, of which a pixel may have several");
-  else if (answers.classes > 65536)
-    why = text("tells ", answers.classes, " classes apart, a PNG 65536");
-  else if (pixels > mostPixels)
-    why = text("has ", pixels, " pixels, images have ", mostPixels, " at most");
-  else
-    return answers;
-  return std::nullopt;
+    return Error{text("says yes or no of ", answers.classes, " labels, of which a pixel may have several")};
+  if (answers.classes > 65536)
+    return Error{text("tells ", answers.classes, " classes apart, a PNG 65536")};
+  if (pixels > mostPixels)
+    return Error{text("has ", pixels, " pixels, images have ", mostPixels, " at most")};
+  return answers;
 }
 
 bool isMaskFolder(const std::string &path) {

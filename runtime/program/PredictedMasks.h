@@ -4,6 +4,7 @@
 #pragma once
 
 #include "runtime/Program.h"
+#include "runtime/Result.h"
 #include "runtime/data/Augment.h"
 #include "runtime/files/OutputFolder.h"
 
@@ -25,8 +26,8 @@ struct PixelAnswers {
   int64_t answers() const { return classes == 1 ? 2 : classes; }
 };
 
-/// Nothing where it does not, with what it is instead in `why`.
-std::optional<PixelAnswers> pixelAnswersOf(const Output &output, std::string &why);
+/// Where it does not, the error is the end of a sentence that begins with the output.
+Result<PixelAnswers> pixelAnswersOf(const Output &output);
 
 /// How masks of a data set become files.
 struct MaskFiles {

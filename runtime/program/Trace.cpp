@@ -104,11 +104,11 @@ struct CodecUse {
 std::map<std::string, CodecUse> codecsIn(const std::vector<OpRecord> &records) {
   std::map<std::string, CodecUse> codecs;
   for (const OpRecord &record : records) {
-    const CodecFacts *facts = factsOf(record.node.codec);
-    if (record.bytes > 0 && facts) {
-      const std::string codec = std::string(record.node.codec.mask ? maskPrefix : "") + facts->name;
+    if (record.bytes > 0 && record.node.codec) {
+      Codec plain{record.node.codec.kind}; // of any rate
+      plain.mask = record.node.codec.mask;
       const bool copies = record.node.role == OpRole::Offload || record.node.role == OpRole::Prefetch;
-      CodecUse &use = codecs[codec];
+      CodecUse &use = codecs[codecName(plain)];
       if (use.copies && !copies)
         use = {0, 0, false};
       if (use.copies == copies) {
@@ -164,7 +164,7 @@ static std::string errorsText(const std::vector<TensorError> &errors) {
   std::string out;
   for (const TensorError &e : errors)
     out += text(out.empty() ? ",\"errors\":[\n" : ",\n", "{\"tensor\":", jsonString(e.tensor.c_str()),
-                ",\"codec\":", jsonString(e.codec.c_str()),
+                ",\"codec\":", jsonString(codecName(e.codec).c_str()),
                 e.error <= largestError ? ",\"error\":" + number("%.6g", e.error) : ",\"refused\":true", "}");
   return out.empty() ? out : out + "\n]";
 }

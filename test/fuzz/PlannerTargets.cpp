@@ -82,8 +82,8 @@ Outcome runPacking(const std::string &input, const std::string &) {
       return refused(items.error());
     PackOptions options;
     options.nodeLimit = 300;
-    if (std::string wrong = packingError(*items, pack(*items, options)); !wrong.empty())
-      finding(wrong);
+    if (Status packed = checkPacking(*items, pack(*items, options)); !packed)
+      finding(packed.error());
     return Outcome::Accepted;
   });
 }

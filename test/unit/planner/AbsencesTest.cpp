@@ -4,6 +4,7 @@
 #include "passes/planner/Inversions.h"
 #include "passes/planner/Simulate.h"
 #include "passes/planner/Transfers.h"
+#include "test/unit/MessageOf.h"
 #include "test/unit/planner/SmallStep.h"
 
 #include <gtest/gtest.h>
@@ -44,7 +45,7 @@ struct Skip : test::SmallStep {
 
   int copies(const Plan &plan, Event::What what) const {
     const Timeline timeline = simulate(problem, plan);
-    EXPECT_EQ(checkTimeline(problem, plan, timeline), "");
+    EXPECT_EQ(messageOf(checkTimeline(problem, plan, timeline)), "");
     return std::count_if(timeline.events.begin(), timeline.events.end(),
                          [&](const Event &e) { return e.what == what; });
   }
@@ -73,7 +74,7 @@ TEST(Absences, OneCopyServesEveryReturn) {
   Plan plan = net.offloaded(true);
   EXPECT_EQ(peakBytes(net.problem, expand(net.problem, keepPlan(net.problem))), 600);
   ASSERT_TRUE(placeTransfers(net.problem, 400, plan, {true, Gaps::Every}));
-  EXPECT_EQ(checkPlan(net.problem, plan, 400), "");
+  EXPECT_EQ(messageOf(checkPlan(net.problem, plan, 400)), "");
   ASSERT_EQ(plan.decisions[net.skip].absences.size(), 2u);
   EXPECT_TRUE(plan.decisions[net.skip].departs(0));
   EXPECT_FALSE(plan.decisions[net.skip].departs(1));
@@ -98,11 +99,11 @@ TEST(Absences, TheCheckerRefusesWhatDoesNotFitTogether) {
   const Skip net;
   Plan plan = net.offloaded(false);
   widenGaps(net.problem, plan, Gaps::Every);
-  ASSERT_EQ(checkPlan(net.problem, plan, roomy), "");
+  ASSERT_EQ(messageOf(checkPlan(net.problem, plan, roomy)), "");
   const auto error = [&](auto change) {
     Plan wrong = plan;
     change(wrong.decisions[net.skip]);
-    return checkPlan(net.problem, wrong, roomy);
+    return messageOf(checkPlan(net.problem, wrong, roomy));
   };
   const auto has = [](const std::string &text, const char *part) { return text.find(part) != std::string::npos; };
   EXPECT_TRUE(has(error([](Decision &d) { d.absences[1].freeBefore = d.absences[0].neededBy; }), "leaves again"));
@@ -118,22 +119,22 @@ TEST(Absences, TheCheckerRefusesWhatDoesNotFitTogether) {
 
 TEST(Absences, WhatForwardOpsReadOrBackwardOpsWroteIsNotRounded) {
   Skip net;
-  net.problem.codecRates = {{"fp16", 1e6}};
+  net.problem.codecRates = {{Codec::Fp16, 1e6}};
   Plan gradient = keepPlan(net.problem);
   gradient.decisions[net.gradient].action = Action::Offload;
   widenGaps(net.problem, gradient, Gaps::Every);
-  EXPECT_FALSE(mayRound(net.problem, gradient, net.gradient, "fp16"));
-  EXPECT_TRUE(mayRound(net.problem, gradient, net.gradient, "zvc"));
-  gradient.decisions[net.gradient].codec = "fp16";
-  EXPECT_NE(checkPlan(net.problem, gradient, roomy).find("of the backward half writes"), std::string::npos);
+  EXPECT_FALSE(mayRound(net.problem, gradient, net.gradient, Codec::Fp16));
+  EXPECT_TRUE(mayRound(net.problem, gradient, net.gradient, Codec::Zvc));
+  gradient.decisions[net.gradient].codec = Codec::Fp16;
+  EXPECT_NE(messageOf(checkPlan(net.problem, gradient, roomy)).find("of the backward half writes"), std::string::npos);
   Plan plan = net.offloaded(false);
   widenGaps(net.problem, plan, Gaps::Every);
-  EXPECT_FALSE(mayRound(net.problem, plan, net.skip, "fp16"));
-  plan.decisions[net.skip].codec = "fp16";
-  EXPECT_NE(checkPlan(net.problem, plan, roomy).find("after it came back from fp16"), std::string::npos);
+  EXPECT_FALSE(mayRound(net.problem, plan, net.skip, Codec::Fp16));
+  plan.decisions[net.skip].codec = Codec::Fp16;
+  EXPECT_NE(messageOf(checkPlan(net.problem, plan, roomy)).find("after it came back from fp16"), std::string::npos);
   plan.decisions[net.skip].absences.erase(plan.decisions[net.skip].absences.begin());
-  EXPECT_TRUE(mayRound(net.problem, plan, net.skip, "fp16"));
-  EXPECT_EQ(checkPlan(net.problem, plan, roomy), "");
+  EXPECT_TRUE(mayRound(net.problem, plan, net.skip, Codec::Fp16));
+  EXPECT_EQ(messageOf(checkPlan(net.problem, plan, roomy)), "");
 }
 
 TEST(Absences, WhatIsWrittenInBetweenIsCopiedAgain) {
@@ -144,10 +145,10 @@ TEST(Absences, WhatIsWrittenInBetweenIsCopiedAgain) {
   widenGaps(net.problem, plan, Gaps::Every);
   ASSERT_EQ(plan.decisions[net.gradient].absences.size(), 2u);
   EXPECT_EQ(plan.decisions[net.gradient].absences[1].leaveAfter, 15);
-  EXPECT_EQ(checkPlan(net.problem, plan, roomy), "");
+  EXPECT_EQ(messageOf(checkPlan(net.problem, plan, roomy)), "");
   EXPECT_EQ(net.copies(plan, Event::What::CopyOut), 2);
   plan.decisions[net.gradient].absences[1].leaveAfter = plan.decisions[net.gradient].absences[0].leaveAfter;
-  EXPECT_NE(checkPlan(net.problem, plan, roomy).find("of which a copy was made"), std::string::npos);
+  EXPECT_NE(messageOf(checkPlan(net.problem, plan, roomy)).find("of which a copy was made"), std::string::npos);
 }
 
 TEST(Absences, ATimelineWithoutACopyBackIsRefused) {
@@ -158,7 +159,8 @@ TEST(Absences, ATimelineWithoutACopyBackIsRefused) {
   const auto back = std::find_if(timeline.events.begin(), timeline.events.end(),
                                  [](const Event &e) { return e.what == Event::What::CopyIn; });
   timeline.events.erase(back);
-  EXPECT_NE(checkTimeline(net.problem, plan, timeline).find("copied out 1 times and back 1 times"), std::string::npos);
+  EXPECT_NE(messageOf(checkTimeline(net.problem, plan, timeline)).find("copied out 1 times and back 1 times"),
+            std::string::npos);
 }
 
 } // namespace sluice::planner

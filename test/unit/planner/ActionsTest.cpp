@@ -6,6 +6,7 @@
 #include "passes/planner/Simulate.h"
 #include "passes/planner/Words.h"
 #include "passes/strategies/ChainProblem.h"
+#include "test/unit/MessageOf.h"
 #include "test/unit/planner/RandomChoices.h"
 #include "test/unit/planner/RandomProblems.h"
 #include "test/unit/planner/TwoLayers.h"
@@ -28,7 +29,7 @@ TEST(Actions, RandomMixturesAgreeWithTheCheckers) {
     Problem p = test::randomProblem(seed, shape);
     for (Buffer &buffer : p.buffers)
       buffer.offloadable = true; // gradients, too
-    ASSERT_EQ(problemError(p), "");
+    ASSERT_EQ(messageOf(checkProblem(p)), "");
     const Options options = everythingAllowed({});
     const Choice choice = test::randomChoice(p, seed);
     const Bytes least = Combiner(p, 0, options).attempt(choice).peak, keep = peakBytes(p, expand(p, keepPlan(p)));
@@ -36,13 +37,13 @@ TEST(Actions, RandomMixturesAgreeWithTheCheckers) {
     const Attempt attempt = Combiner(p, memory, options).attempt(choice);
     if (!attempt.feasible)
       continue;
-    ASSERT_EQ(checkPlan(p, attempt.plan, memory), "");
+    ASSERT_EQ(messageOf(checkPlan(p, attempt.plan, memory)), "");
     const Timeline timeline = simulate(p, attempt.plan);
-    ASSERT_EQ(checkTimeline(p, attempt.plan, timeline), "");
+    ASSERT_EQ(messageOf(checkTimeline(p, attempt.plan, timeline)), "");
     ASSERT_GE(timeline.makespan, actionBound(p, memory, allActions()) * (1 - 1e-9));
     for (const Decision &d : attempt.plan.decisions) {
       seen.insert(d.action);
-      fp16 |= d.action == Action::Offload && d.codec == "fp16";
+      fp16 |= d.action == Action::Offload && d.codec == Codec::Fp16;
       again += d.absences.size() > 1;
     }
     for (const Recompute &r : attempt.plan.recomputes)
@@ -62,19 +63,19 @@ TEST(Bounds, OfStepsThatTakeNoTimeIsZero) {
 TEST(Bounds, FloorCountsFormsThatAreReadAsTheyAre) {
   Problem p = twoLayers();
   EXPECT_EQ(memoryFloor(p), 400); // the backward of f touches four tensors
-  p.buffers[0].encodings = p.buffers[1].encodings = {{"fp16", 50, 1, 1}};
+  p.buffers[0].encodings = p.buffers[1].encodings = {{Codec::Fp16, 50, 1, 1}};
   EXPECT_EQ(memoryFloor(p), 400);
-  p.buffers[1].encodings.push_back({"mask", 10, 1, 0});
+  p.buffers[1].encodings.push_back({Codec::Mask, 10, 1, 0});
   EXPECT_EQ(memoryFloor(p), 310);
 }
 
 TEST(Actions, CompressionRunsOnTheCodecStreamAndItsFormIsLiveWhileTheRawBytesMove) {
   Problem p = twoLayers();
-  p.buffers[0].encodings = {{"zfp", 20, 3, 5}};
-  const Plan plan = away(p, Action::Compress, "zfp");
+  p.buffers[0].encodings = {{Codec::Zfp, 20, 3, 5}};
+  const Plan plan = away(p, Action::Compress, Codec::Zfp);
   const Timeline timeline = simulate(p, plan);
-  EXPECT_EQ(checkPlan(p, plan, 1000), "");
-  EXPECT_EQ(checkTimeline(p, plan, timeline), "");
+  EXPECT_EQ(messageOf(checkPlan(p, plan, 1000)), "");
+  EXPECT_EQ(messageOf(checkTimeline(p, plan, timeline)), "");
   // load f 0..2, packing 2..5 before g may take the bytes, g 5..6, bg 6..7, unpacking 7..12, bf 12..13.
   EXPECT_DOUBLE_EQ(timeline.makespan, 13);
   const std::vector<Bytes> live = liveBytes(p, expand(p, plan));
@@ -83,9 +84,9 @@ TEST(Actions, CompressionRunsOnTheCodecStreamAndItsFormIsLiveWhileTheRawBytesMov
 
 TEST(Actions, CodecsTakeTheirContentionFromWhatRunsBesideThem) {
   Problem p = twoLayers();
-  p.buffers[0].encodings = {{"zfp", 20, 1, 2}};
+  p.buffers[0].encodings = {{Codec::Zfp, 20, 1, 2}};
   p.ops[2].seconds = 4;
-  Plan plan = away(p, Action::Compress, "zfp");
+  Plan plan = away(p, Action::Compress, Codec::Zfp);
   plan.decisions[0].absences[0].freeBefore = 3;
   // load f 0..2, packing 2..3 beside g, which takes that much longer than 2..6, bg, unpacking 2 seconds beside nothing,
   // bf.
@@ -93,71 +94,72 @@ TEST(Actions, CodecsTakeTheirContentionFromWhatRunsBesideThem) {
   for (double contention : {0.0, 0.5, 1.0}) {
     p.codecContention = contention;
     timeline = simulate(p, plan);
-    EXPECT_EQ(problemError(p), "");
-    EXPECT_EQ(checkTimeline(p, plan, timeline), "");
+    EXPECT_EQ(messageOf(checkProblem(p)), "");
+    EXPECT_EQ(messageOf(checkTimeline(p, plan, timeline)), "");
     EXPECT_DOUBLE_EQ(timeline.makespan, 10 + contention);
     EXPECT_DOUBLE_EQ(timeline.busy, 8 + contention);
   }
   p.codecContention = 0.9;
   timeline = simulate(p, plan);
   p.codecContention = 1;
-  EXPECT_NE(checkTimeline(p, plan, timeline).find("codecs beside it"), std::string::npos);
+  EXPECT_NE(messageOf(checkTimeline(p, plan, timeline)).find("codecs beside it"), std::string::npos);
   for (double bad : {-0.1, 1.5, std::numeric_limits<double>::quiet_NaN()}) {
     p.codecContention = bad;
-    EXPECT_NE(problemError(p).find("contention"), std::string::npos) << bad;
+    EXPECT_NE(messageOf(checkProblem(p)).find("contention"), std::string::npos) << bad;
   }
 }
 
 TEST(Actions, InversionReadsItsSourceAndKeepsASideSlot) {
   Problem p = twoLayers();
   p.buffers[0].inversion = Inversion{{1}, 2, 10};
-  Plan plan = away(p, Action::Invert, "");
+  Plan plan = away(p, Action::Invert, {});
   const Timeline timeline = simulate(p, plan);
-  EXPECT_EQ(checkPlan(p, plan, 1000), "");
-  EXPECT_EQ(checkTimeline(p, plan, timeline), "");
+  EXPECT_EQ(messageOf(checkPlan(p, plan, 1000)), "");
+  EXPECT_EQ(messageOf(checkTimeline(p, plan, timeline)), "");
   EXPECT_DOUBLE_EQ(timeline.makespan, 7);
   EXPECT_EQ(liveBytes(p, expand(p, plan)), (std::vector<Bytes>{100, 210, 210, 310, 410}));
-  plan.decisions[1] = {Action::Offload, "", {{2, 3, 3, 4}}, ""};
-  EXPECT_NE(checkPlan(p, plan, 1000), "") << "bg reads the source while it is away";
+  plan.decisions[1] = {Action::Offload, {}, {{2, 3, 3, 4}}, ""};
+  EXPECT_NE(messageOf(checkPlan(p, plan, 1000)), "") << "bg reads the source while it is away";
   p.ops[4].reads = {3, 0};
   p.ops[3].reads = {2};
-  EXPECT_EQ(checkPlan(p, plan, 1000), "") << "back in time for the inversion";
+  EXPECT_EQ(messageOf(checkPlan(p, plan, 1000)), "") << "back in time for the inversion";
   p.ops.back().reads = {3};
   p.ops.back().reads.push_back(0);
-  plan.decisions[1] = {Action::Encode, "mask", {{2, 3, -1, 4}}, ""};
-  p.buffers[1].encodings = {{"mask", 4, 0, 0}};
-  EXPECT_NE(checkPlan(p, plan, 1000), "") << "a mask is no source";
+  plan.decisions[1] = {Action::Encode, Codec::Mask, {{2, 3, -1, 4}}, ""};
+  p.buffers[1].encodings = {{Codec::Mask, 4, 0, 0}};
+  EXPECT_NE(messageOf(checkPlan(p, plan, 1000)), "") << "a mask is no source";
 }
 
 TEST(Actions, ConvertingCopiesHalveTheLinkAndRunNoFasterThanTheirCodec) {
   Problem p = twoLayers();
-  p.codecRates = {{"fp16", 1000}};
-  const Plan plan = away(p, Action::Offload, "fp16");
+  p.codecRates = {{Codec::Fp16, 1000}};
+  const Plan plan = away(p, Action::Offload, Codec::Fp16);
   // 50 bytes at 10 a second each way: load f 0..2, out 2..7, g 7..8, bg 8..9, in 9..14, bf 14..15.
   EXPECT_DOUBLE_EQ(simulate(p, plan).makespan, 15);
-  p.codecRates = {{"fp16", 10}};
+  p.codecRates = {{Codec::Fp16, 10}};
   EXPECT_DOUBLE_EQ(simulate(p, plan).makespan, 25);
-  EXPECT_EQ(checkTimeline(p, plan, simulate(p, plan)), "");
+  EXPECT_EQ(messageOf(checkTimeline(p, plan, simulate(p, plan))), "");
   p.codecRates.clear();
-  EXPECT_NE(checkPlan(p, plan, 1000).find("'fp16'"), std::string::npos);
+  EXPECT_NE(messageOf(checkPlan(p, plan, 1000)).find("'fp16'"), std::string::npos);
 }
 
 TEST(Actions, CopiesSendPackedFormsAndRunNoFasterThanTheirCodec) {
   Problem p = twoLayers();
-  p.buffers[0].encodings = {{"mask+zfp:6", 20, 1, 4}, {"mask", 10, 0, 0}};
-  Plan plan = away(p, Action::Offload, "mask+zfp:6");
-  EXPECT_EQ(checkPlan(p, plan, 1000), "");
+  p.buffers[0].encodings = {{*parseForm("mask+zfp:6"), 20, 1, 4}, {Codec::Mask, 10, 0, 0}};
+  Plan plan = away(p, Action::Offload, *parseForm("mask+zfp:6"));
+  EXPECT_EQ(messageOf(checkPlan(p, plan, 1000)), "");
   // 20 bytes at 10 a second: load f 0..2, out 2..4, g 4..5, bg 5..6, unpacking 6..10, bf 10..11.
   const Timeline timeline = simulate(p, plan);
-  EXPECT_EQ(checkTimeline(p, plan, timeline), "");
+  EXPECT_EQ(messageOf(checkTimeline(p, plan, timeline)), "");
   EXPECT_DOUBLE_EQ(timeline.makespan, 11);
   EXPECT_EQ(timeline.hostBytes, aligned(p, 20));
-  EXPECT_EQ(liveBytes(p, expand(p, plan)), liveBytes(p, expand(p, away(p, Action::Offload, ""))));
+  EXPECT_EQ(liveBytes(p, expand(p, plan)), liveBytes(p, expand(p, away(p, Action::Offload, {}))));
   p.buffers[0].encodings[0].bytes = 30; // 3 seconds out
-  EXPECT_NE(checkTimeline(p, plan, timeline).find("it takes 3"), std::string::npos);
+  EXPECT_NE(messageOf(checkTimeline(p, plan, timeline)).find("it takes 3"), std::string::npos);
   for (const char *wrong : {"mask+zfp:8", "int8", "mask"}) {
-    plan.decisions[0].codec = wrong;
-    EXPECT_NE(checkPlan(p, plan, 1000).find("which the device does not have for it"), std::string::npos) << wrong;
+    plan.decisions[0].codec = *parseForm(wrong);
+    EXPECT_NE(messageOf(checkPlan(p, plan, 1000)).find("which the device does not have for it"), std::string::npos)
+        << wrong;
   }
 }
 
@@ -165,10 +167,10 @@ TEST(Actions, CopiesTakeTheirContentionFromWhatRunsBesideThem) {
   Problem p = twoLayers();
   const auto span = [&](double contention) {
     p.link.contention = contention;
-    const Plan plan = away(p, Action::Offload, "");
+    const Plan plan = away(p, Action::Offload, {});
     const Timeline timeline = simulate(p, plan);
-    EXPECT_EQ(problemError(p), "");
-    EXPECT_EQ(checkTimeline(p, plan, timeline), "");
+    EXPECT_EQ(messageOf(checkProblem(p)), "");
+    EXPECT_EQ(messageOf(checkTimeline(p, plan, timeline)), "");
     EXPECT_DOUBLE_EQ(timeline.busy, 5);
     return timeline.makespan;
   };
@@ -179,43 +181,43 @@ TEST(Actions, CopiesTakeTheirContentionFromWhatRunsBesideThem) {
   p = twoLayers();
   p.link = {100, 100, 100, 0};
   p.ops[2].seconds = 2;
-  Plan plan = away(p, Action::Offload, "");
+  Plan plan = away(p, Action::Offload, {});
   plan.decisions[0].absences[0].freeBefore = 3;
   for (const auto &[contention, expected] : {std::pair(0.0, 7.0), {0.005, 7.5}, {0.01, 8.0}, {0.05, 12.0}}) {
     p.link.contention = contention;
     const Timeline timeline = simulate(p, plan);
     EXPECT_NEAR(timeline.makespan, expected, 1e-9) << contention;
     EXPECT_NEAR(timeline.busy, 6 + 100 * contention, 1e-9) << contention;
-    EXPECT_EQ(checkTimeline(p, plan, timeline), "") << contention;
+    EXPECT_EQ(messageOf(checkTimeline(p, plan, timeline)), "") << contention;
   }
   Timeline timeline = simulate(p, plan);
   p.link.contention = 0.06;
-  EXPECT_NE(checkTimeline(p, plan, timeline).find("beside it"), std::string::npos);
+  EXPECT_NE(messageOf(checkTimeline(p, plan, timeline)).find("beside it"), std::string::npos);
   for (double bad : {-1e-10, 1.5, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
     p.link.contention = bad;
-    EXPECT_NE(problemError(p).find("contention"), std::string::npos) << bad;
+    EXPECT_NE(messageOf(checkProblem(p)).find("contention"), std::string::npos) << bad;
   }
 }
 
 TEST(Actions, TheCheckerRejectsCodecsThatAreTooFastOrMissing) {
   Problem p = twoLayers();
-  p.buffers[0].encodings = {{"zfp", 20, 3, 5}};
-  const Plan plan = away(p, Action::Compress, "zfp");
+  p.buffers[0].encodings = {{Codec::Zfp, 20, 3, 5}};
+  const Plan plan = away(p, Action::Compress, Codec::Zfp);
   Timeline timeline = simulate(p, plan);
   p.buffers[0].encodings[0].decodeSeconds = 6;
-  EXPECT_NE(checkTimeline(p, plan, timeline), "");
+  EXPECT_NE(messageOf(checkTimeline(p, plan, timeline)), "");
   p.buffers[0].encodings[0].decodeSeconds = 5;
   for (Event &e : timeline.events)
     if (e.what == Event::What::Decode)
       e.start -= 1, e.end -= 1;
-  EXPECT_NE(checkTimeline(p, plan, timeline), "") << "starts before its op has ended";
+  EXPECT_NE(messageOf(checkTimeline(p, plan, timeline)), "") << "starts before its op has ended";
   Problem q = twoLayers();
   q.buffers[0].inversion = Inversion{{1}, 2};
-  const Plan inverts = away(q, Action::Invert, "");
+  const Plan inverts = away(q, Action::Invert, {});
   timeline = simulate(q, inverts);
   timeline.events.erase(std::find_if(timeline.events.begin(), timeline.events.end(),
                                      [](const Event &e) { return e.what == Event::What::Invert; }));
-  EXPECT_NE(checkTimeline(q, inverts, timeline), "");
+  EXPECT_NE(messageOf(checkTimeline(q, inverts, timeline)), "");
 }
 
 TEST(Actions, AnotherWayToRunAgainReadsWhatTheFirstRunSaved) {
@@ -232,8 +234,8 @@ TEST(Actions, AnotherWayToRunAgainReadsWhatTheFirstRunSaved) {
   choice.recomputed = {1};
   const Attempt attempt = Combiner(p, 10000, options).attempt(choice);
   ASSERT_TRUE(attempt.feasible);
-  EXPECT_EQ(checkPlan(p, attempt.plan, 10000), "");
-  EXPECT_EQ(checkTimeline(p, attempt.plan, simulate(p, attempt.plan)), "");
+  EXPECT_EQ(messageOf(checkPlan(p, attempt.plan, 10000)), "");
+  EXPECT_EQ(messageOf(checkTimeline(p, attempt.plan, simulate(p, attempt.plan))), "");
   EXPECT_DOUBLE_EQ(attempt.makespan, 5.25);
   // The statistics live from f to its re-run before bg, though no backward op reads them.
   EXPECT_EQ(liveBytes(p, expand(p, attempt.plan)), (std::vector<Bytes>{100, 205, 305, 305, 400, 400}));
@@ -263,7 +265,7 @@ static Problem overwritten() {
 
 TEST(Actions, AnActivationComesBackThoughItsGradientTakesItsPlaceLater) {
   const Problem p = overwritten();
-  ASSERT_EQ(problemError(p), "");
+  ASSERT_EQ(messageOf(checkProblem(p)), "");
   const Recomputation recomputation(p);
   ASSERT_TRUE(recomputation.overwritten(1));
   ASSERT_TRUE(recomputation.possible(1));
@@ -272,7 +274,7 @@ TEST(Actions, AnActivationComesBackThoughItsGradientTakesItsPlaceLater) {
   recomputation.applyAgain({1}, plan);
   ASSERT_EQ(plan.recomputes.size(), 1u);
   EXPECT_EQ(plan.recomputes[0].before, 4) << "not again before bf2, which reads the gradient";
-  EXPECT_EQ(checkPlan(p, plan, 1000), "");
+  EXPECT_EQ(messageOf(checkPlan(p, plan, 1000)), "");
 }
 
 TEST(Actions, NothingIsMadeAgainFromWhatAGradientHasOverwritten) {
@@ -281,7 +283,7 @@ TEST(Actions, NothingIsMadeAgainFromWhatAGradientHasOverwritten) {
   p.ops[3].reads.clear();
   p.buffers[2].activation = true;
   p.buffers[2].producers = {2};
-  ASSERT_EQ(problemError(p), "");
+  ASSERT_EQ(messageOf(checkProblem(p)), "");
   EXPECT_FALSE(Recomputation(p).possible(2));
   p.ops[6].reads.pop_back();
   p.ops[5].reads.push_back(2);
@@ -308,7 +310,7 @@ TEST(Actions, SecondReRunsAreGivenBackWhereMemoryAllows) {
   recomputation.giveBack(std::max(between, tight), plan);
   ASSERT_EQ(plan.recomputes.size(), 1u);
   EXPECT_EQ(plan.recomputes[0].before, 3);
-  EXPECT_EQ(checkPlan(p, plan, std::max(between, tight)), "");
+  EXPECT_EQ(messageOf(checkPlan(p, plan, std::max(between, tight))), "");
   EXPECT_LT(simulate(p, plan).makespan, simulate(p, twice).makespan);
 }
 

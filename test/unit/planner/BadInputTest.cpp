@@ -3,6 +3,7 @@
 // other. Nothing throws, and no plan exceeds its memory.
 #include "passes/planner/Files.h"
 #include "passes/strategies/Registry.h"
+#include "test/unit/MessageOf.h"
 
 #include <gtest/gtest.h>
 
@@ -93,7 +94,7 @@ static void expectItemsHandled(const std::string &text) {
     EXPECT_FALSE(items.error().empty());
     return;
   }
-  EXPECT_EQ(packingError(*items, pack(*items)), "");
+  EXPECT_EQ(messageOf(checkPacking(*items, pack(*items))), "");
 }
 
 TEST(BadInput, PackingFiles) {

@@ -64,7 +64,7 @@ TEST(Dtr, EvictsTheLeastCostPerByteAndStaleness) {
 /// plan.
 static std::optional<Seconds> overOptimum(const Problem &p, double share) {
   Options options;
-  options.executable = {"keep", "recompute"};
+  options.executable = {Action::Keep, Action::Recompute};
   options.pack = false;
   const Bytes memory = p.base + static_cast<Bytes>(static_cast<double>(keepPeak(p) - p.base) * share);
   const Answer own = runStrategy(p, memory, "dtr", options), best = runStrategy(p, memory, "checkmate", options);
@@ -125,7 +125,7 @@ TEST(Dtr, FitsResNet50IntoBudgetsFasterThanSegmentsDo) {
     ASSERT_TRUE(std::holds_alternative<Plan>(own)) << share;
     EXPECT_LE(std::get<Plan>(own).arenaBytes, budget);
     const Seconds span = simulate(p, std::get<Plan>(own)).makespan;
-    EXPECT_GE(span, actionBound(p, budget, {"keep", "recompute"}) * (1 - 1e-9));
+    EXPECT_GE(span, actionBound(p, budget, {Action::Keep, Action::Recompute}) * (1 - 1e-9));
     EXPECT_GT(span, simulate(p, keepPlan(p)).makespan);
     EXPECT_LT(span, simulate(p, std::get<Plan>(segments)).makespan) << share;
   }

@@ -8,6 +8,7 @@
 #include "passes/planner/Simulate.h"
 #include "passes/strategies/ChainProblem.h"
 #include "passes/strategies/LossyForms.h"
+#include "test/unit/MessageOf.h"
 #include "test/unit/planner/Instances.h"
 #include "test/unit/planner/RandomProblems.h"
 
@@ -18,6 +19,8 @@ namespace sluice::planner {
 
 namespace {
 
+Codec zfp(int rate) { return {Codec::Zfp, rate}; }
+
 /// `layers` ops in a row, each of which reads the last one's value again in the backward half; values of 1000 bytes
 /// that int8 packs into 266, zfp at 4 and 8 bits into 125 and 250. The tensors of even layers are ten times as
 /// sensitive. Copies take as long as ten ops, and nothing can run again.
@@ -25,7 +28,7 @@ Problem rowOf(int layers, double errorBudget) {
   Problem p;
   p.alignment = 1;
   p.link = {100, 100, 100, 0};
-  p.codecRates = {{"fp16", 1e5}};
+  p.codecRates = {{Codec::Fp16, 1e5}};
   p.codecContention = 1;
   p.errorBudget = errorBudget;
   auto buffer = [&](const std::string &name, Bytes bytes) {
@@ -49,13 +52,15 @@ Problem rowOf(int layers, double errorBudget) {
     Buffer &made = p.buffers[x];
     made.activation = made.offloadable = true;
     made.compared = Comparison::None;
-    made.encodings = {
-        {"fp16", 500, 0.01, 0.01}, {"int8", 266, 0.01, 0.01}, {"zfp:4", 125, 0.1, 0.1}, {"zfp:8", 250, 0.1, 0.1}};
+    made.encodings = {{Codec::Fp16, 500, 0.01, 0.01},
+                      {Codec::Int8, 266, 0.01, 0.01},
+                      {zfp(4), 125, 0.1, 0.1},
+                      {zfp(8), 250, 0.1, 0.1}};
     const double sensitivity = i % 2 == 0 ? 10 : 1;
-    made.errors = {{"fp16", 1e-5 * sensitivity},
-                   {"int8", 1e-3 * sensitivity},
-                   {"zfp:4", 1e-2 * sensitivity},
-                   {"zfp:8", 5e-4 * sensitivity}};
+    made.errors = {{Codec::Fp16, 1e-5 * sensitivity},
+                   {Codec::Int8, 1e-3 * sensitivity},
+                   {zfp(4), 1e-2 * sensitivity},
+                   {zfp(8), 5e-4 * sensitivity}};
     op("f" + std::to_string(i), Phase::Forward, i > 0 ? std::vector<int>{x - 1} : std::vector<int>{}, {x});
   }
   int dy = buffer("dy", 10);
@@ -70,7 +75,7 @@ Problem rowOf(int layers, double errorBudget) {
 
 Options lossy() {
   Options options = everythingAllowed({});
-  options.allowLossy = {"fp16", "int8", "zfp"};
+  options.allowLossy = {Codec::Fp16, Codec::Int8, Codec::Zfp};
   return options;
 }
 
@@ -88,37 +93,38 @@ TEST(Errors, AddUpAsTheRootOfSquares) {
   Plan plan = keepPlan(p);
   EXPECT_EQ(totalError(p, plan), 0);
   plan.decisions[0].action = plan.decisions[1].action = Action::Compress;
-  plan.decisions[0].codec = "int8";
-  plan.decisions[1].codec = "zfp:4";
+  plan.decisions[0].codec = Codec::Int8;
+  plan.decisions[1].codec = zfp(4);
   plan.decisions[2].action = Action::Offload; // raw
   plan.decisions[3].action = Action::Offload;
-  plan.decisions[3].codec = "zvc";
+  plan.decisions[3].codec = Codec::Zvc;
   EXPECT_NEAR(totalError(p, plan), std::sqrt(2) * 1e-2, 1e-12);
-  plan.decisions[1].codec = "zfp:6";
+  plan.decisions[1].codec = zfp(6);
   EXPECT_TRUE(std::isinf(totalError(p, plan))) << "nobody knows it";
 }
 
 TEST(Errors, AreUsuallyThoseOfTheCodecInEqualParts) {
-  EXPECT_EQ(usualError("zvc", 10), 0);
-  EXPECT_NEAR(10 * *usualError("int8", 100), *usualError("int8", 1), 1e-12);
-  EXPECT_GT(*usualError("zfp:4", 1), *usualError("zfp:8", 1));
-  EXPECT_EQ(usualError("mask+zfp:8", 9), usualError("zfp:8", 9));
-  EXPECT_FALSE(usualError("invert", 1));
+  EXPECT_EQ(usualError(Codec::Zvc, 10), 0);
+  EXPECT_NEAR(10 * *usualError(Codec::Int8, 100), *usualError(Codec::Int8, 1), 1e-12);
+  EXPECT_GT(*usualError(zfp(4), 1), *usualError(zfp(8), 1));
+  EXPECT_EQ(usualError(masked(zfp(8)), 9), usualError(zfp(8), 9));
+  EXPECT_EQ(usualError(Codec::Zfp, 9), usualError(zfp(8), 9));
+  EXPECT_FALSE(usualError({}, 1));
 }
 
 TEST(Errors, AreCheckedIndependently) {
   const Bytes roomy = 1 << 20;
   Problem p = rowOf(6, 0.02);
   Plan plan = planOf(p, 4500, "mixed", lossy());
-  EXPECT_EQ(checkPlan(p, plan, roomy), "");
+  EXPECT_EQ(messageOf(checkPlan(p, plan, roomy)), "");
   EXPECT_GT(totalError(p, plan), 0);
   p.errorBudget = totalError(p, plan) * 0.99;
-  EXPECT_NE(checkPlan(p, plan, roomy).find("errors add up to"), std::string::npos);
+  EXPECT_NE(messageOf(checkPlan(p, plan, roomy)).find("errors add up to"), std::string::npos);
   for (Buffer &buffer : p.buffers)
     buffer.errors.clear();
-  EXPECT_NE(checkPlan(p, plan, roomy).find("has no error for"), std::string::npos);
+  EXPECT_NE(messageOf(checkPlan(p, plan, roomy)).find("has no error for"), std::string::npos);
   p.errorBudget.reset();
-  EXPECT_EQ(checkPlan(p, plan, roomy), "");
+  EXPECT_EQ(messageOf(checkPlan(p, plan, roomy)), "");
 }
 
 TEST(Errors, ThatAStrategyCannotMendAreRefused) {
@@ -154,7 +160,7 @@ TEST(ErrorBudget, IsKeptAndNeverMakesAPlanSlowerWhenItIsLarger) {
 
 TEST(ErrorBudget, OfAnyCodecIsNoSlowerThanOfOne) {
   for (double most : {5e-3, 2e-2, 5e-2})
-    for (const char *codec : {"fp16", "int8", "zfp"}) {
+    for (const Codec::Kind codec : {Codec::Fp16, Codec::Int8, Codec::Zfp}) {
       const Problem p = rowOf(8, most);
       Options one = lossy();
       one.allowLossy = {codec};
@@ -164,7 +170,7 @@ TEST(ErrorBudget, OfAnyCodecIsNoSlowerThanOfOne) {
       const Answer single = runStrategy(p, 4200, "mixed", one), all = runStrategy(p, 4200, "mixed", any);
       if (const Plan *plan = std::get_if<Plan>(&single)) {
         EXPECT_LE(simulate(p, std::get<Plan>(all)).makespan, simulate(p, *plan).makespan * (1 + 1e-9))
-            << codec << " " << most;
+            << codecName(codec) << " " << most;
       }
     }
 }
@@ -174,7 +180,7 @@ std::vector<std::string> copyCodecs(double errorBudget, const FormWish &wish) {
   Problem p = rowOf(4, errorBudget);
   p.codecContention = 0.1;
   const std::vector<Accesses> accesses = accessesOf(p);
-  const LossyForms forms(p, accesses, [](const std::string &) { return true; });
+  const LossyForms forms(p, accesses, allActions());
   Plan plan = keepPlan(p);
   for (int b = 0; b < 4; ++b)
     plan.decisions[b].action = Action::Offload;
@@ -182,7 +188,7 @@ std::vector<std::string> copyCodecs(double errorBudget, const FormWish &wish) {
   EXPECT_LE(totalError(p, plan), errorBudget);
   std::vector<std::string> codecs;
   for (int b = 0; b < 4; ++b)
-    codecs.push_back(plan.decisions[b].codec);
+    codecs.push_back(codecName(plan.decisions[b].codec));
   return codecs;
 }
 
@@ -192,13 +198,13 @@ TEST(ErrorBudget, GivesCopiesCodecsAndRates) {
   EXPECT_EQ(copyCodecs(2e-2, {}), (Codecs{"zfp:8", "zfp:4", "zfp:8", "zfp:4"})) << "every other tensor is sensitive";
   EXPECT_EQ(copyCodecs(1e-6, {}), Codecs(4, ""));
   FormWish wish;
-  wish.only = "fp16";
+  wish.only = Codec::Fp16;
   EXPECT_EQ(copyCodecs(1, wish), Codecs(4, "fp16"));
   wish = {};
   wish.link = 0;
   EXPECT_EQ(copyCodecs(1, wish), Codecs(4, "")) << "the link is worth nothing";
   wish = {};
-  wish.copied[0] = "int8";
+  wish.copied[0] = Codec::Int8;
   EXPECT_EQ(copyCodecs(1, wish), (Codecs{"int8", "zfp:4", "zfp:4", "zfp:4"}));
 }
 
@@ -210,9 +216,14 @@ TEST(ErrorBudget, IsKeptOnRandomPrograms) {
     Problem p = test::randomProblem(seed, shape);
     p.errorBudget = 1e-2;
     for (Buffer &buffer : p.buffers)
-      for (const char *codec : {"zfp", "mask+zfp", "fp16", "invert"})
-        if (random() % 4)
-          buffer.errors.emplace_back(codec, 1e-3 * (random() % 20));
+      for (const char *what : {"zfp", "mask+zfp", "fp16", "invert"})
+        if (random() % 4) {
+          const double error = 1e-3 * (random() % 20);
+          if (const std::optional<Codec> codec = parseForm(what))
+            buffer.errors.emplace_back(*codec, error);
+          else if (buffer.inversion)
+            buffer.inversion->error = error;
+        }
     Options options = everythingAllowed({});
     options.knobs["takeover"] = "0";
     const Bytes keep = std::get<Plan>(runStrategy(p, noBudget, "keep", {})).arenaBytes;
@@ -220,7 +231,7 @@ TEST(ErrorBudget, IsKeptOnRandomPrograms) {
       const Bytes budget = p.base + static_cast<Bytes>(share * static_cast<double>(keep - p.base));
       const Answer answer = runStrategy(p, budget, "mixed", options);
       if (const Plan *plan = std::get_if<Plan>(&answer)) {
-        EXPECT_EQ(checkPlan(p, *plan, budget), "") << seed;
+        EXPECT_EQ(messageOf(checkPlan(p, *plan, budget)), "") << seed;
         EXPECT_LE(totalError(p, *plan), 1e-2) << seed;
       }
     }
@@ -229,11 +240,11 @@ TEST(ErrorBudget, IsKeptOnRandomPrograms) {
 
 TEST(Packings, HaveAllRatesWhereTheyAreAskedFor) {
   const Profile profile = *loadProfile("h200");
-  const auto bytesOf = [](const std::string &codec) -> Bytes { return parseCodec(codec)->rate; };
+  const auto bytesOf = [](Codec codec) -> Bytes { return codec.bits(); };
   const auto names = [&](Comparison compared, bool rates) {
     std::vector<std::string> list;
     for (const Encoding &form : packingsOf(4096, compared, profile, bytesOf, rates))
-      list.push_back(form.codec);
+      list.push_back(codecName(form.codec));
     return list;
   };
   EXPECT_EQ(names(Comparison::None, false), (std::vector<std::string>{"fp16", "zfp", "int8"}));

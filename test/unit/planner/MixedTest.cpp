@@ -7,6 +7,7 @@
 #include "passes/planner/Simulate.h"
 #include "passes/strategies/ChainProblem.h"
 #include "passes/strategies/Strategies.h"
+#include "test/unit/MessageOf.h"
 #include "test/unit/planner/Instances.h"
 #include "test/unit/planner/RandomChains.h"
 #include "test/unit/planner/RandomProblems.h"
@@ -20,7 +21,7 @@ namespace sluice::planner {
 
 static Options exact() {
   Options options = everythingAllowed({});
-  options.allowLossy.clear();
+  options.allowLossy = {};
   return options;
 }
 
@@ -86,7 +87,7 @@ TEST(Mixed, MovesNothingThatTheBudgetHasRoomFor) {
     p.link.d2h = p.link.h2d = 1e12;
     ASSERT_GT(smallestCopy(p), 64 * shape.unit);
     Options options = exact();
-    options.executable = {"offload"};
+    options.executable = {Action::Offload};
     const Bytes keep = peakBytes(p, expand(p, keepPlan(p))),
                 budget = p.base + static_cast<Bytes>(0.8 * (keep - p.base));
     const Answer answer = runStrategy(p, budget, "mixed", options);
@@ -171,7 +172,7 @@ static Problem costlyLinkOrShortOps(double contention) {
 TEST(Mixed, WeighsWhatCopiesTakeFromComputeAgainstReruns) {
   const auto actions = [](double contention) {
     const Problem p = costlyLinkOrShortOps(contention);
-    EXPECT_EQ(problemError(p), "");
+    EXPECT_EQ(messageOf(checkProblem(p)), "");
     const Answer answer = runStrategy(p, 320, "mixed", exact());
     std::map<Action, int> count;
     if (const auto *plan = std::get_if<Plan>(&answer))
@@ -205,8 +206,8 @@ TEST(Mixed, LossyActionsAreUsedOnlyWhenAllowedAndHelpWhereTheLinkIsShort) {
     faster += spanOf(p, loose) < spanOf(p, strict);
     if (const auto *plan = std::get_if<Plan>(&strict))
       for (const Decision &d : plan->decisions) {
-        EXPECT_NE(d.codec, "fp16");
-        EXPECT_NE(d.codec, "zfp");
+        EXPECT_NE(d.codec, Codec::Fp16);
+        EXPECT_NE(d.codec, Codec::Zfp);
         EXPECT_NE(d.action, Action::Invert);
       }
   }
@@ -220,7 +221,7 @@ TEST(Mixed, ChainsUseLossyActionsWhenAllowed) {
     const double memory = chainPeak(c) * 0.6;
     Options options;
     const ChainAnswer strict = runStrategy(c, memory, Release::Whole, "mixed", options);
-    options.allowLossy = {"fp16"};
+    options.allowLossy = {Codec::Fp16};
     const ChainAnswer loose = runStrategy(c, memory, Release::Whole, "mixed", options);
     const auto *a = std::get_if<ChainPlan>(&strict), *b = std::get_if<ChainPlan>(&loose);
     if (!a || !b)

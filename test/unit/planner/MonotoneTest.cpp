@@ -67,7 +67,7 @@ TEST(Monotone, EveryStrategyOnRandomChains) {
 TEST(Monotone, RivalsOnNetworks) {
   const Problem p = bench::network("mobilenet_v2", *loadProfile("v100-pcie"), 8, 128);
   Options options;
-  options.executable = {"keep", "offload", "recompute", "mask", "argmax"};
+  options.executable = {Action::Keep, Action::Offload, Action::Recompute, Codec::Mask, Codec::Argmax};
   for (const char *name : {"superneurons", "capuchin", "vdnn-all", "autoswap", "pofo", "dtr"})
     expectMonotone(p, name, unpacked(options));
 }
@@ -75,7 +75,7 @@ TEST(Monotone, RivalsOnNetworks) {
 TEST(Monotone, RivalsFitWhereWeakerOnesDo) {
   const Problem p = bench::network("densenet121", *loadProfile("v100-pcie"), 8, 128);
   Options options;
-  options.executable = {"keep", "offload", "recompute"};
+  options.executable = {Action::Keep, Action::Offload, Action::Recompute};
   std::map<std::string, Bytes> smallest;
   for (const char *name : {"chen", "rotor", "pofo"}) {
     const Answer answer = runStrategy(p, p.base, name, options);

@@ -2,6 +2,7 @@
 // Packing: MiniMalloc's challenging instances, exhaustive comparison on tiny ones, alignment, fixed items, bad input.
 #include "passes/planner/Pack.h"
 #include "passes/planner/Files.h"
+#include "test/unit/MessageOf.h"
 
 #include <gtest/gtest.h>
 
@@ -29,7 +30,7 @@ TEST(Pack, MiniMallocInstancesFitTheirCapacity) {
     options.nodeLimit = 1'000'000;
     const Packing packing = pack(items, options);
     EXPECT_LE(packing.height, options.goodEnough) << name;
-    EXPECT_EQ(packingError(items, packing), "") << name;
+    EXPECT_EQ(messageOf(checkPacking(items, packing)), "") << name;
   }
 }
 
@@ -74,7 +75,7 @@ TEST(Pack, SearchFindsTheOptimumOfTinyInstances) {
       items.push_back(item);
     }
     const Packing packing = pack(items);
-    ASSERT_EQ(packingError(items, packing), "");
+    ASSERT_EQ(messageOf(checkPacking(items, packing)), "");
     ASSERT_EQ(packing.height, exhaustive(items)) << "round " << round;
   }
 }
@@ -96,7 +97,7 @@ TEST(Pack, SearchLooksAtNoMoreItemsThanItMay) {
   options.nodeLimit = 100'000;
   options.workLimit = 50'000;
   const Packing packing = pack(items, options);
-  EXPECT_EQ(packingError(items, packing), "");
+  EXPECT_EQ(messageOf(checkPacking(items, packing)), "");
   EXPECT_GT(packing.work, 0);
   EXPECT_LT(packing.work, 150'000); // the last node may look at all items of all sections
 }
@@ -104,7 +105,7 @@ TEST(Pack, SearchLooksAtNoMoreItemsThanItMay) {
 TEST(Pack, InstancesTooLargeForTheSearchAreStillPacked) {
   const std::vector<PackItem> items = uneven(9000);
   const Packing packing = pack(items, {0, 1'000'000'000});
-  EXPECT_EQ(packingError(items, packing), "");
+  EXPECT_EQ(messageOf(checkPacking(items, packing)), "");
   EXPECT_EQ(packing.nodes, 0);
   EXPECT_GT(packing.height, packing.load);
 }
@@ -113,7 +114,7 @@ TEST(Pack, FixedItemsStayWhereTheyAre) {
   // The fixed item splits the address space at times 0..4: 10 below, the rest above.
   std::vector<PackItem> items = {{"fixed", 0, 4, 10, 1, 10}, {"small", 0, 4, 10, 1, {}}, {"large", 2, 6, 12, 1, {}}};
   const Packing packing = pack(items);
-  ASSERT_EQ(packingError(items, packing), "");
+  ASSERT_EQ(messageOf(checkPacking(items, packing)), "");
   EXPECT_EQ(packing.offsets[0], 10);
   EXPECT_EQ(packing.height, 32);
 }
@@ -121,15 +122,15 @@ TEST(Pack, FixedItemsStayWhereTheyAre) {
 TEST(Pack, ValidatorSeesOverlapAlignmentAndHeight) {
   const std::vector<PackItem> items = {{"a", 0, 2, 10, 4, {}}, {"b", 1, 3, 10, 4, {}}};
   Packing packing = pack(items);
-  ASSERT_EQ(packingError(items, packing), "");
+  ASSERT_EQ(messageOf(checkPacking(items, packing)), "");
   Packing bad = packing;
   bad.offsets = {0, 8};
-  EXPECT_NE(packingError(items, bad).find("overlap"), std::string::npos);
+  EXPECT_NE(messageOf(checkPacking(items, bad)).find("overlap"), std::string::npos);
   bad.offsets = {0, 10};
-  EXPECT_NE(packingError(items, bad).find("alignment"), std::string::npos);
+  EXPECT_NE(messageOf(checkPacking(items, bad)).find("alignment"), std::string::npos);
   bad = packing;
   bad.height -= 1;
-  EXPECT_NE(packingError(items, bad).find("claims height"), std::string::npos);
+  EXPECT_NE(messageOf(checkPacking(items, bad)).find("claims height"), std::string::npos);
 }
 
 TEST(Pack, NothingToPackHasNoHeight) {

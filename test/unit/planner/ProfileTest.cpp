@@ -177,17 +177,17 @@ TEST(Profile, SamplesReplaceTheRoofline) {
 
 TEST(Profile, RatesOfCopiesAreMeasuredOrFollowFromTheMemory) {
   Profile profile;
-  profile.codecs = {{"fp16", 3e9}, {"int8", 1e9}};
-  using Rates = std::vector<std::pair<std::string, double>>;
-  const Rates fp16 = {{"fp16", 3e9}};
+  profile.codecs = {{Codec::Fp16, 3e9}, {Codec::Int8, 1e9}};
+  using Rates = std::vector<std::pair<Codec, double>>;
+  const Rates fp16 = {{Codec::Fp16, 3e9}};
   EXPECT_EQ(ratesOfCopies(profile, true), fp16) << "nothing is known of its memory";
   profile.rates.memoryBandwidth = 1e11;
   profile.rates.bandwidthEfficiency = 0.8;
   EXPECT_EQ(ratesOfCopies(profile, false), fp16);
-  EXPECT_EQ(ratesOfCopies(profile, true), Rates({{"fp16", 3e9}, {"zvc", 4e10}}));
-  profile.codecs["zvc"] = 2e9;
+  EXPECT_EQ(ratesOfCopies(profile, true), Rates({{Codec::Fp16, 3e9}, {Codec::Zvc, 4e10}}));
+  profile.codecs[Codec::Zvc] = 2e9;
   for (bool zerosStay : {false, true})
-    EXPECT_EQ(ratesOfCopies(profile, zerosStay), Rates({{"fp16", 3e9}, {"zvc", 2e9}}));
+    EXPECT_EQ(ratesOfCopies(profile, zerosStay), Rates({{Codec::Fp16, 3e9}, {Codec::Zvc, 2e9}}));
 }
 
 TEST(Profile, BadSamplesAreRefused) {

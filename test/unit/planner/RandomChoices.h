@@ -16,7 +16,7 @@ inline Choice randomChoice(const Problem &problem, unsigned seed) {
   choice.encode = random() % 2;
   choice.again = random() % 4 == 0;
   choice.offloadRest = random() % 2;
-  const char *const codecs[] = {"", "fp16", "zvc", "int8", "mask+zfp"};
+  const Codec codecs[] = {Codec::None, Codec::Fp16, Codec::Zvc, Codec::Int8, masked(Codec::Zfp)};
   choice.codec = codecs[random() % 5];
   choice.gaps = random() % 2 ? Gaps::Every : Gaps::Longest;
   for (int b = 0; b < static_cast<int>(problem.buffers.size()); ++b) {

@@ -22,7 +22,7 @@ struct RandomShape {
 
 /// A packed form of the buffer whose mask some of the backward ops read that read the buffer and do not write it.
 inline Encoding packedWithSigns(const Problem &p, int b, std::mt19937 &random) {
-  Encoding form{"mask+zfp", p.buffers[b].bytes / 4, 1e-5 * (random() % 50), 1e-5 * (random() % 50)};
+  Encoding form{masked(Codec::Zfp), p.buffers[b].bytes / 4, 1e-5 * (random() % 50), 1e-5 * (random() % 50)};
   for (int k = 0; k < static_cast<int>(p.ops.size()); ++k) {
     const Op &op = p.ops[k];
     const bool reads = std::count(op.reads.begin(), op.reads.end(), b) > 0,
@@ -37,7 +37,7 @@ inline Encoding packedWithSigns(const Problem &p, int b, std::mt19937 &random) {
 /// faster and smaller alternatives.
 inline void addCodecs(Problem &p, std::mt19937 &random) {
   auto chance = [&](double share) { return random() % 1000 < share * 1000; };
-  p.codecRates = {{"fp16", 1e8 * (1 + random() % 30)}, {"zvc", 1e7 * (1 + random() % 30)}};
+  p.codecRates = {{Codec::Fp16, 1e8 * (1 + random() % 30)}, {Codec::Zvc, 1e7 * (1 + random() % 30)}};
   p.codecContention = 0.25 * static_cast<double>(p.buffers.size() % 5);
   p.zerosStay = p.ops.size() % 2;
   const int buffers = p.buffers.size();
@@ -45,12 +45,12 @@ inline void addCodecs(Problem &p, std::mt19937 &random) {
     Buffer &buffer = p.buffers[b];
     buffer.elementBytes = b % 5 == 0 ? 2 : b % 5 == 1 ? 0 : 4;
     buffer.zeroFraction = 0.1 * static_cast<double>(buffer.bytes / 4096 % 11);
-    for (const char *codec : {"zfp", "fp16", "int8"})
+    for (const Codec::Kind codec : {Codec::Zfp, Codec::Fp16, Codec::Int8})
       if (chance(0.5))
         buffer.encodings.push_back({codec,
-                                    buffer.bytes / (codec[0] == 'z'   ? 5
-                                                    : codec[0] == 'i' ? 3
-                                                                      : 2),
+                                    buffer.bytes / (codec == Codec::Zfp    ? 5
+                                                    : codec == Codec::Int8 ? 3
+                                                                           : 2),
                                     1e-5 * (random() % 50), 1e-5 * (random() % 50)});
     if (chance(0.3))
       buffer.encodings.push_back(packedWithSigns(p, b, random));
@@ -178,7 +178,7 @@ struct RandomProblem {
       p.buffers[op.writes[0]].producers = {static_cast<int>(p.ops.size())};
       p.buffers[op.writes[0]].stage = i;
       if (chance(0.3))
-        p.buffers[op.writes[0]].encodings.push_back({"mask", (p.buffers[op.writes[0]].bytes + 31) / 32, 1e-6, 0});
+        p.buffers[op.writes[0]].encodings.push_back({Codec::Mask, (p.buffers[op.writes[0]].bytes + 31) / 32, 1e-6, 0});
     }
     p.ops.push_back(op);
   }

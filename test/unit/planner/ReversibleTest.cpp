@@ -7,6 +7,7 @@
 #include "passes/planner/Simulate.h"
 #include "passes/planner/Transfers.h"
 #include "passes/strategies/ChainProblem.h"
+#include "test/unit/MessageOf.h"
 
 #include <gtest/gtest.h>
 
@@ -73,10 +74,9 @@ private:
   }
 };
 
-Options allowing(std::set<std::string> actions) {
+Options allowing(Abilities actions) {
   Options options = everythingAllowed({});
-  options.executable = {"keep", "recompute"};
-  options.executable.insert(actions.begin(), actions.end());
+  options.executable = Abilities{Action::Keep, Action::Recompute} | actions;
   return options;
 }
 
@@ -100,17 +100,17 @@ Plan everythingDropped(const Reversible &net) {
 } // namespace
 
 TEST(Reversible, MixedNeedsTheSameMemoryForAnyNumberOfBlocks) {
-  const Bytes few = leastMemory(Reversible(6).problem, "mixed", allowing({"invert"}));
+  const Bytes few = leastMemory(Reversible(6).problem, "mixed", allowing({Action::Invert}));
   EXPECT_GT(few, 0);
   EXPECT_LE(few, 8 * unit);
   for (int blocks : {10, 20}) {
     const Reversible net(blocks);
-    EXPECT_EQ(leastMemory(net.problem, "mixed", allowing({"invert"})), few) << blocks;
-    const Answer answer = runStrategy(net.problem, few, "mixed", allowing({"invert"}));
+    EXPECT_EQ(leastMemory(net.problem, "mixed", allowing({Action::Invert})), few) << blocks;
+    const Answer answer = runStrategy(net.problem, few, "mixed", allowing({Action::Invert}));
     ASSERT_TRUE(std::holds_alternative<Plan>(answer));
     const Plan &plan = std::get<Plan>(answer);
-    EXPECT_EQ(checkPlan(net.problem, plan, few), "");
-    EXPECT_EQ(checkTimeline(net.problem, plan, simulate(net.problem, plan)), "");
+    EXPECT_EQ(messageOf(checkPlan(net.problem, plan, few)), "");
+    EXPECT_EQ(messageOf(checkTimeline(net.problem, plan, simulate(net.problem, plan))), "");
     EXPECT_EQ(plan.decisions[net.v[4]].action, Action::Invert);
   }
   EXPECT_GT(leastMemory(Reversible(30).problem, "mixed", allowing({})), few + 4 * unit) << "checkpoints grow";
@@ -125,8 +125,8 @@ TEST(Reversible, SumsAreRebuiltOnceTheirOtherAddendIsThereAndBeforeTheWeightChan
                                     [&](const Op &op) { return op.name == "dconv" + std::to_string(k); });
     EXPECT_EQ(plan.decisions[net.v[k - 1]].absences[0].neededBy, dconv - net.problem.ops.begin() + 1);
   }
-  EXPECT_EQ(checkPlan(net.problem, plan, 8 * unit), "");
-  EXPECT_EQ(checkTimeline(net.problem, plan, simulate(net.problem, plan)), "");
+  EXPECT_EQ(messageOf(checkPlan(net.problem, plan, 8 * unit)), "");
+  EXPECT_EQ(messageOf(checkTimeline(net.problem, plan, simulate(net.problem, plan))), "");
 }
 
 TEST(Reversible, TheCheckerWantsSourcesBackBeforeTheInversionAndParametersUnchanged) {
@@ -136,27 +136,28 @@ TEST(Reversible, TheCheckerWantsSourcesBackBeforeTheInversionAndParametersUnchan
   Plan late = plan;
   late.decisions[net.v[3]].absences[0].neededBy++;
   late.decisions[net.v[3]].absences[0].returnAfter++;
-  EXPECT_NE(checkPlan(net.problem, late, 1 << 20).find("change at"), std::string::npos);
+  EXPECT_NE(messageOf(checkPlan(net.problem, late, 1 << 20)).find("change at"), std::string::npos);
   Plan circle = plan;
   circle.decisions[net.v[5]] = plan.decisions[net.v[3]]; // v3 is rebuilt from v5
-  EXPECT_NE(checkPlan(net.problem, circle, 1 << 20), "");
+  EXPECT_NE(messageOf(checkPlan(net.problem, circle, 1 << 20)), "");
   Plan packed = plan;
   packed.decisions[net.v[5]] = {
-      Action::Offload, "fp16", {{v3.leaveAfter, v3.freeBefore, v3.returnAfter - 2, v3.neededBy - 1}}, ""};
+      Action::Offload, Codec::Fp16, {{v3.leaveAfter, v3.freeBefore, v3.returnAfter - 2, v3.neededBy - 1}}, ""};
   Problem halves = net.problem;
-  halves.codecRates = {{"fp16", 1e6}};
-  EXPECT_NE(checkPlan(halves, packed, 1 << 20).find("comes back from fp16"), std::string::npos);
+  halves.codecRates = {{Codec::Fp16, 1e6}};
+  EXPECT_NE(messageOf(checkPlan(halves, packed, 1 << 20)).find("comes back from fp16"), std::string::npos);
   for (const char *codec : {"zfp", "int8"}) {
     packed.decisions[net.v[5]].action = Action::Compress;
-    packed.decisions[net.v[5]].codec = codec;
-    EXPECT_NE(checkPlan(halves, packed, 1 << 20).find(std::string("comes back from ") + codec), std::string::npos);
+    packed.decisions[net.v[5]].codec = *parseForm(codec);
+    EXPECT_NE(messageOf(checkPlan(halves, packed, 1 << 20)).find(std::string("comes back from ") + codec),
+              std::string::npos);
   }
   Problem larger = net.problem;
   for (Buffer &b : larger.buffers)
     if (b.inversion)
       b.inversion->workspace = 50 * unit;
-  EXPECT_EQ(checkPlan(larger, plan, 60 * unit), "");
-  EXPECT_NE(checkPlan(larger, plan, 50 * unit), "") << "what an inversion needs besides counts";
+  EXPECT_EQ(messageOf(checkPlan(larger, plan, 60 * unit)), "");
+  EXPECT_NE(messageOf(checkPlan(larger, plan, 50 * unit)), "") << "what an inversion needs besides counts";
 }
 
 TEST(Reversible, BuffersThatAreRebuiltFromEachOtherAreNotBothInverted) {

@@ -6,6 +6,7 @@
 #include "passes/planner/Simulate.h"
 #include "passes/strategies/Pofo.h"
 #include "passes/strategies/Registry.h"
+#include "test/unit/MessageOf.h"
 #include "test/unit/planner/RandomChains.h"
 #include "test/unit/planner/RandomProblems.h"
 
@@ -52,7 +53,7 @@ static Enumerated enumerate(const Problem &p, Bytes memory) {
     }
     const Bytes peak = peakBytes(p, expand(p, plan));
     if ((peak >= best.leastPeak && (peak > memory || cost >= best.cheapest)) ||
-        !checkPlan(p, plan, std::numeric_limits<Bytes>::max() / 2).empty())
+        !messageOf(checkPlan(p, plan, std::numeric_limits<Bytes>::max() / 2)).empty())
       continue;
     best.leastPeak = std::min(best.leastPeak, peak);
     if (peak <= memory)
@@ -70,7 +71,7 @@ TEST(SmallOptima, CheckmateEqualsEnumeration) {
     const Problem p = test::randomProblem(seed, shape);
     const Bytes keep = peakBytes(p, expand(p, keepPlan(p)));
     Options options;
-    options.executable = {"keep", "recompute"};
+    options.executable = {Action::Keep, Action::Recompute};
     options.pack = false; // its own excess is not checkmate's
     for (double share : {0.6, 0.8, 0.95}) {
       const Bytes memory = p.base + static_cast<Bytes>(static_cast<double>(keep - p.base) * share);
@@ -103,7 +104,7 @@ TEST(SmallOptima, CheckmateRoundsToPlansThatFit) {
     const Problem p = test::randomProblem(seed, shape);
     const Bytes keep = peakBytes(p, expand(p, keepPlan(p))), memory = p.base + (keep - p.base) / 10 * 8;
     Options whole, rounded;
-    whole.executable = rounded.executable = {"keep", "recompute"};
+    whole.executable = rounded.executable = {Action::Keep, Action::Recompute};
     whole.pack = rounded.pack = false;
     rounded.knobs = {{"ops", "1"}, {"relaxed", "1000"}};
     const Answer best = runStrategy(p, memory, "checkmate", whole),
@@ -114,7 +115,7 @@ TEST(SmallOptima, CheckmateRoundsToPlansThatFit) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     ++fitting;
     ASSERT_TRUE(std::holds_alternative<Plan>(best));
-    EXPECT_EQ(checkPlan(p, *plan, memory), "");
+    EXPECT_EQ(messageOf(checkPlan(p, *plan, memory)), "");
     EXPECT_GE(simulate(p, *plan).makespan, simulate(p, std::get<Plan>(best)).makespan * (1 - 1e-9));
   }
   EXPECT_GE(fitting, 10);

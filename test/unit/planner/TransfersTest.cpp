@@ -3,6 +3,7 @@
 #include "passes/planner/Transfers.h"
 #include "passes/planner/Check.h"
 #include "passes/planner/Simulate.h"
+#include "test/unit/MessageOf.h"
 #include "test/unit/planner/SmallStep.h"
 
 #include <gtest/gtest.h>
@@ -35,8 +36,8 @@ struct Row : test::SmallStep {
     for (int b : offloaded)
       plan.decisions[b].action = Action::Offload;
     EXPECT_TRUE(placeTransfers(problem, 1 << 20, plan));
-    EXPECT_EQ(checkPlan(problem, plan, 1 << 20), "");
-    EXPECT_EQ(checkTimeline(problem, plan, simulate(problem, plan)), "");
+    EXPECT_EQ(messageOf(checkPlan(problem, plan, 1 << 20)), "");
+    EXPECT_EQ(messageOf(checkTimeline(problem, plan, simulate(problem, plan))), "");
     return plan;
   }
 
@@ -73,7 +74,7 @@ TEST(Transfers, AnOpThatOverwritesInPlaceIsAWriter) {
   EXPECT_EQ(plan.decisions[x].absences[0].leaveAfter, 2);
   Plan early = plan;
   early.decisions[x].absences[0].leaveAfter = 1;
-  EXPECT_NE(checkPlan(row.problem, early, 1 << 20).find("of which a copy was made"), std::string::npos);
+  EXPECT_NE(messageOf(checkPlan(row.problem, early, 1 << 20)).find("of which a copy was made"), std::string::npos);
 }
 
 TEST(Transfers, WhatIsThereAtTheStartLeavesAtTheStart) {
@@ -107,11 +108,11 @@ TEST(Transfers, PackingInDeviceMemoryBeginsBehindTheLastReader) {
   row.op(Phase::Forward, {}, {x});
   row.op(Phase::Forward, {x}, {y});
   row.op(Phase::Forward, {y}, {y});
-  row.problem.buffers[x].encodings = {{"zfp", 25, 1, 1}};
+  row.problem.buffers[x].encodings = {{Codec::Zfp, 25, 1, 1}};
   Plan plan = row.placed();
   plan.decisions[x] = {};
   plan.decisions[x].action = Action::Compress;
-  plan.decisions[x].codec = "zfp";
+  plan.decisions[x].codec = Codec::Zfp;
   ASSERT_TRUE(placeTransfers(row.problem, 1 << 20, plan));
   EXPECT_EQ(plan.decisions[x].absences[0].leaveAfter, 1) << "the packed form would lie beside what the reader needs";
 }

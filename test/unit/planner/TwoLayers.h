@@ -39,7 +39,7 @@ inline Problem twoLayers() {
 }
 
 /// `a` leaves after f and is back for the backward of f.
-inline Plan away(const Problem &p, Action action, const std::string &codec) {
+inline Plan away(const Problem &p, Action action, Codec codec) {
   Plan plan = keepPlan(p);
   plan.decisions[0] = {action, codec, {{1, 2, 3, 4}}, ""};
   return plan;

@@ -58,7 +58,7 @@ int kernelsOf(const Problem &p, const Plan &plan) {
 Options withKnobs(std::map<std::string, std::string> knobs) {
   Options options;
   options.knobs = std::move(knobs);
-  options.allowLossy = {"algorithms"};
+  options.allowLossy = {Ability::algorithms()};
   return options;
 }
 

@@ -6,6 +6,7 @@
 #include "passes/planner/Words.h"
 #include "passes/strategies/ChainProblem.h"
 #include "passes/strategies/Combine.h"
+#include "test/unit/MessageOf.h"
 #include "test/unit/planner/TwoLayers.h"
 
 #include <gtest/gtest.h>
@@ -14,14 +15,14 @@ namespace sluice::planner {
 
 TEST(ZeroValues, CopiesThatLeaveZerosOutTakeAsLongAsWhatIsLeft) {
   Problem p = twoLayers();
-  p.codecRates = {{"zvc", 1000}};
-  const Plan plan = away(p, Action::Offload, "zvc");
+  p.codecRates = {{Codec::Zvc, 1000}};
+  const Plan plan = away(p, Action::Offload, Codec::Zvc);
   const auto span = [&](bool stay, double zeros, int elementBytes) {
     p.zerosStay = stay;
     p.buffers[0].zeroFraction = zeros;
     p.buffers[0].elementBytes = elementBytes;
     const Timeline timeline = simulate(p, plan);
-    EXPECT_EQ(checkTimeline(p, plan, timeline), "");
+    EXPECT_EQ(messageOf(checkTimeline(p, plan, timeline)), "");
     EXPECT_GE(timeline.makespan, actionBound(p, 1000, allActions()));
     return timeline.makespan;
   };
@@ -35,8 +36,8 @@ TEST(ZeroValues, CopiesThatLeaveZerosOutTakeAsLongAsWhatIsLeft) {
   EXPECT_DOUBLE_EQ(span(true, 0.5, 2), 5 + 2 * 5.7);
   const Timeline timeline = simulate(p, plan);
   p.buffers[0].zeroFraction = 0.4;
-  EXPECT_NE(checkTimeline(p, plan, timeline), "");
-  p.codecRates = {{"zvc", 10}};
+  EXPECT_NE(messageOf(checkTimeline(p, plan, timeline)), "");
+  p.codecRates = {{Codec::Zvc, 10}};
   EXPECT_DOUBLE_EQ(span(true, 0.5, 4), 25);
 }
 
@@ -46,23 +47,23 @@ TEST(ZeroValues, ZerosAreLeftOutWhereThatPays) {
     p.buffers[0].offloadable = true;
     p.buffers[0].zeroFraction = zeros;
     p.zerosStay = stay;
-    p.codecRates = {{"zvc", rate}};
+    p.codecRates = {{Codec::Zvc, rate}};
     Choice choice;
     choice.offloaded = {0};
-    choice.codec = "zvc";
+    choice.codec = Codec::Zvc;
     const Options options = everythingAllowed({});
     return Combiner(p, 1000, options).marked(choice).decisions[0].codec;
   };
-  EXPECT_EQ(codecOf(true, 0.5, 1000), "zvc");
-  EXPECT_EQ(codecOf(true, 0.5, 9), "") << "slower than the link";
-  EXPECT_EQ(codecOf(true, 0.03, 1000), "") << "its bits take more than its zeros";
-  EXPECT_EQ(codecOf(false, 0.5, 9), "zvc") << "behind the link it saves host memory";
+  EXPECT_EQ(codecOf(true, 0.5, 1000), Codec::Zvc);
+  EXPECT_EQ(codecOf(true, 0.5, 9), Codec::None) << "slower than the link";
+  EXPECT_EQ(codecOf(true, 0.03, 1000), Codec::None) << "its bits take more than its zeros";
+  EXPECT_EQ(codecOf(false, 0.5, 9), Codec::Zvc) << "behind the link it saves host memory";
 }
 
 TEST(ZeroValues, PayInAPoolWhateverTheLinkSays) {
   Problem p = twoLayers();
   p.zerosStay = true;
-  p.codecRates = {{"zvc", 9}};
+  p.codecRates = {{Codec::Zvc, 9}};
   p.buffers[0].zeroFraction = 0.5;
   EXPECT_FALSE(zerosPay(p, 0, false)) << "slower than the link";
   EXPECT_TRUE(zerosPay(p, 0, true)) << "it saves host memory";

@@ -21,17 +21,16 @@ Output outputOf(Shape shape, const char *loss, bool probabilities = false) {
 
 /// "" for one that tells classes of pixels.
 std::string refusalOf(Shape shape, const char *loss) {
-  std::string why;
-  return pixelAnswersOf(outputOf(shape, loss), why) ? "" : why;
+  const Result<PixelAnswers> answers = pixelAnswersOf(outputOf(shape, loss));
+  return answers ? "" : answers.error();
 }
 
 /// Masks of samples 'a', 'b'... as the writer makes them of these scores, 2 x 2 pixels each.
 std::vector<LabelMap> masksOf(const Folder &folder, const Output &output, const std::vector<float> &scores,
                               const std::vector<uint16_t> &numbers, const ImageChanges &back = {}) {
   PredictedSamples samples;
-  std::string why;
   samples.outputs.push_back({"y", output.tensor.shape});
-  samples.outputs[0].pixels = pixelAnswersOf(output, why);
+  samples.outputs[0].pixels = *pixelAnswersOf(output);
   samples.masks.numbers = numbers;
   samples.masks.outside = 77;
   samples.masks.back = [&](int64_t, ImageSize) { return back; };

@@ -41,7 +41,7 @@ Floats throughHalf(const Floats &x) {
 TEST(CodecNames, AreParsed) {
   EXPECT_EQ(parseCodec("")->kind, Codec::None);
   EXPECT_EQ(parseCodec("fp16")->kind, Codec::Fp16);
-  EXPECT_EQ(parseCodec("zfp")->rate, 8);
+  EXPECT_EQ(parseCodec("zfp")->bits(), 8);
   EXPECT_EQ(parseCodec("zfp:12")->rate, 12);
   EXPECT_EQ(parseCodec("int8")->kind, Codec::Int8);
   EXPECT_FALSE(parseCodec("zfp:12")->mask);
@@ -51,6 +51,20 @@ TEST(CodecNames, AreParsed) {
   for (const char *wrong : {"zip", "zfp:", "zfp:1", "zfp:32", "zfp:8x", "zfp8", "zfp:999999999999", "fp16:2", "int8:4",
                             "int4", "mask+", "mask+zvc", "mask+mask", "mask+zfp:1", "mask+mask+zfp", "+zfp"})
     EXPECT_FALSE(parseCodec(wrong)) << wrong;
+}
+
+TEST(CodecNames, AreWrittenAsTheyAreRead) {
+  for (const char *name : {"", "fp16", "zvc", "zvc:pool=4096", "zfp", "zfp:8", "mask+zfp", "mask+zfp:31", "mask+fp16",
+                           "int8", "mask", "argmax", "counter"}) {
+    ASSERT_TRUE(parseForm(name)) << name;
+    EXPECT_EQ(codecName(*parseForm(name)), name);
+  }
+  EXPECT_NE(*parseForm("zfp"), *parseForm("zfp:8")); // of the rate that the plan is given, and of this one
+  EXPECT_NE(*parseForm("zfp"), *parseForm("mask+zfp"));
+  for (const char *direct : {"mask", "argmax", "counter"})
+    EXPECT_FALSE(parseCodec(direct)) << direct;
+  for (const char *wrong : {"mask:2", "argmax+", "mask+counter", "zvc:pool=0"})
+    EXPECT_FALSE(parseForm(wrong)) << wrong;
 }
 
 TEST(Half, EveryHalfComesBack) {

@@ -232,7 +232,7 @@ void ratesOfTheCodec(std::ostream &page, Profile profile) {
     for (double contention : {1.0, 0.0}) {
       page << "| " << row.name << ", " << digits(contention, 0) << " |";
       for (double rate : rates) {
-        profile.codecs["zfp"] = rate;
+        profile.codecs[Codec::Zfp] = rate;
         profile.codecContention = contention;
         const Problem p = packed(row.name, profile, row.batch, 5);
         const Seconds swap = swapping(p).seconds;
@@ -245,7 +245,7 @@ void ratesOfTheCodec(std::ostream &page, Profile profile) {
 
 /// A plan's seconds over keep's, less one.
 double overKeep(const Row &row, Profile profile, const Knobs &knobs, double rate, double contention) {
-  profile.codecs["zfp"] = rate;
+  profile.codecs[Codec::Zfp] = rate;
   profile.codecContention = contention;
   const Problem p = packed(row.name, profile, row.batch, 4);
   return outcome(p, "freelunch", knobs).seconds / outcome(p, "keep").seconds - 1;

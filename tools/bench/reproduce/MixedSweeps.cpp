@@ -30,7 +30,7 @@ std::string percent(double v) {
 
 Options exactOptions() {
   Options options;
-  options.executable = {"keep", "offload", "recompute", "mask", "argmax", "counter", "zvc"};
+  options.executable = exactActions();
   return options;
 }
 

@@ -272,7 +272,7 @@ Problem NetworkBuilder::build() {
   }
   for (size_t b = 0; options.encodings && b < problem.buffers.size(); ++b)
     if (reluReaders[b] > 0 && otherReaders[b] == 0)
-      problem.buffers[b].encodings.push_back({"mask", (problem.buffers[b].bytes + 31) / 32, 0, 0});
+      problem.buffers[b].encodings.push_back({Codec::Mask, (problem.buffers[b].bytes + 31) / 32, 0, 0});
   offerPackings(reluReaders);
   if (options.leaky)
     offerInversions();
@@ -281,19 +281,19 @@ Problem NetworkBuilder::build() {
 
 /// The published rates are no whole numbers of bits, so sizes are not those of the runtime's blocks; a mask is.
 void NetworkBuilder::offerPackings(const std::vector<int> &reluReaders) {
-  if (const auto fp16 = profile.codecs.find("fp16"); options.halves && fp16 != profile.codecs.end())
+  if (const auto fp16 = profile.codecs.find(Codec::Fp16); options.halves && fp16 != profile.codecs.end())
     problem.codecRates.push_back(*fp16);
   for (size_t b = 0; options.zfpBits > 0 && b < problem.buffers.size(); ++b) {
     Buffer &buffer = problem.buffers[b];
-    const auto bytesOf = [&](const std::string &codec) -> Bytes {
-      const Bytes mask = hasMask(codec) ? 9 * signBlocks(buffer.bytes / 4) : 0;
+    const auto bytesOf = [&](Codec codec) -> Bytes {
+      const Bytes mask = codec.mask ? 9 * signBlocks(buffer.bytes / 4) : 0;
       const double values = static_cast<double>(buffer.bytes) / 4;
-      return withoutMask(codec) == "zfp" ? static_cast<Bytes>(std::ceil(values * options.zfpBits / 8)) + mask : 0;
+      return codec.kind == Codec::Zfp ? static_cast<Bytes>(std::ceil(values * options.zfpBits / 8)) + mask : 0;
     };
     const Comparison compared = reluReaders[b] > 0 ? Comparison::AboveZero : Comparison::None;
     if (buffer.activation)
       for (Encoding &form : packingsOf(buffer.bytes, compared, profile, bytesOf)) {
-        if (hasMask(form.codec))
+        if (form.codec.mask)
           form.maskReaders = maskReaders(static_cast<int>(b));
         buffer.encodings.push_back(std::move(form));
       }

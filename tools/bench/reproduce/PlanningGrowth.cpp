@@ -46,7 +46,7 @@ std::string row(const std::string &name, size_t ops, const std::function<bool()>
 
 bool planHalf(const Problem &problem) {
   Options options;
-  options.executable = {"keep", "offload", "recompute", "mask", "argmax"};
+  options.executable = {Action::Keep, Action::Offload, Action::Recompute, Codec::Mask, Codec::Argmax};
   const Bytes keep = peakBytes(problem, expand(problem, keepPlan(problem)));
   return std::holds_alternative<Plan>(runStrategy(problem, problem.base + (keep - problem.base) / 2, "auto", options));
 }

@@ -59,9 +59,9 @@ private:
 
 Options exact(bool recompute) {
   Options options;
-  options.executable = {"keep", "offload", "mask", "argmax", "counter"};
+  options.executable = {Action::Keep, Action::Offload, Codec::Mask, Codec::Argmax, Codec::Counter};
   if (recompute)
-    options.executable.insert("recompute");
+    options.executable.add(Action::Recompute);
   return options;
 }
 

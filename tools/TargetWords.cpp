@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// See TargetWords.h.
+#include "tools/TargetWords.h"
+
+#include "runtime/TargetTable.h"
+
+namespace sluice {
+
+Status takeTarget(const std::string &word, Target &target) {
+  std::string known;
+  for (const TargetFacts &facts : targetTable) {
+    if (word == facts.name) {
+      target = facts.target;
+      return Success{};
+    }
+    known += (known.empty() ? "" : " and ") + std::string(facts.name);
+  }
+  return Error{"--target knows no '" + word + "'; there are " + known};
+}
+
+Status takeCpu(DriverOptions &o) {
+  if (o.cpu == "native")
+    return Success{};
+  for (int level : {2, 3, 4})
+    if (const std::string name = "v" + std::to_string(level); o.cpu == name || o.cpu == "x86-64-" + name) {
+      o.cpu = "x86-64-" + name;
+      o.pipeline.level = level;
+    }
+  if (o.pipeline.level == 0)
+    return Error{"--cpu knows no '" + o.cpu + "'; there are native, x86-64-v2, x86-64-v3 and x86-64-v4"};
+  return factsOf(o.pipeline.target).levels ? Status(Success{}) : Error{"--cpu=" + o.cpu + " is for --target=host"};
+}
+
+/// A flag of the cuda target with two words, the first of which is the default.
+static Status takeOfCuda(const char *flag, const std::string &word, const char *on, const char *off, Target target,
+                         bool &into) {
+  const bool cuda = target == Target::Cuda;
+  if (!word.empty() && word != on && word != off)
+    return Error{std::string(flag) + " knows no '" + word + "'; there are " + on + " and " + off};
+  if (!word.empty() && !cuda)
+    return Error{std::string(flag) + "=" + word + " is for --target=cuda"};
+  into = cuda && word != off;
+  return Success{};
+}
+
+Status takeLaunches(const std::string &launches, const std::string &epilogues, PipelineOptions &o) {
+  Status taken = takeOfCuda("--launches", launches, "grouped", "single", o.target, o.groupLaunches);
+  return taken ? takeOfCuda("--epilogues", epilogues, "fused", "none", o.target, o.fuseEpilogues) : taken;
+}
+
+} // namespace sluice

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// The words of the flags that say what programs are built for.
+#pragma once
+
+#include "runtime/Result.h"
+#include "tools/Driver.h"
+
+#include <string>
+
+namespace sluice {
+
+/// The word of --target.
+Status takeTarget(const std::string &word, Target &target);
+
+/// The word of --cpu, which `options` has with the target; x86-64-v3 and v3 are the same.
+Status takeCpu(DriverOptions &options);
+
+/// Those of --launches and --epilogues (empty: the default), which are for the cuda target.
+Status takeLaunches(const std::string &launches, const std::string &epilogues, PipelineOptions &options);
+
+} // namespace sluice
