@@ -208,7 +208,7 @@ Seconds PositionBound::at(int position) const {
     }
     for (const Encoding &e : buffer.encodings) {
       const double form = static_cast<double>(aligned(problem, e.bytes));
-      if (!can(e.codec) || e.codec.rate > 0)
+      if (!can(e.codec))
         continue;
       if (readDirectly(e.codec) || std::count(e.maskReaders.begin(), e.maskReaders.end(), position) > 0) {
         bytes = std::min(bytes, form);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans within an error budget: what is added up, what the checker refuses, and that mixed gives tensors codecs and
 // rates by what they do to the gradients.
+#include "passes/planner/Bounds.h"
 #include "passes/planner/Check.h"
 #include "passes/planner/Errors.h"
 #include "passes/planner/Packings.h"
@@ -12,6 +13,7 @@
 #include "test/unit/planner/Instances.h"
 #include "test/unit/planner/RandomProblems.h"
 
+#include <algorithm>
 #include <cmath>
 #include <gtest/gtest.h>
 
@@ -110,6 +112,21 @@ TEST(Errors, AreUsuallyThoseOfTheCodecInEqualParts) {
   EXPECT_EQ(usualError(masked(zfp(8)), 9), usualError(zfp(8), 9));
   EXPECT_EQ(usualError(Codec::Zfp, 9), usualError(zfp(8), 9));
   EXPECT_FALSE(usualError({}, 1));
+}
+
+/// A plan may be made of forms with rates of their own alone.
+TEST(Errors, TheBoundKnowsFormsWithRates) {
+  Problem p = rowOf(6, 1);
+  for (Buffer &buffer : p.buffers) {
+    buffer.offloadable = false;
+    buffer.encodings.erase(std::remove_if(buffer.encodings.begin(), buffer.encodings.end(),
+                                          [](const Encoding &form) { return form.codec.rate == 0; }),
+                           buffer.encodings.end());
+  }
+  const Options options = lossy();
+  const Plan plan = planOf(p, 4500, "mixed", options);
+  EXPECT_GT(totalError(p, plan), 0);
+  EXPECT_GE(simulate(p, plan).makespan, actionBound(p, 4500, allowedActions(options)) * (1 - 1e-9));
 }
 
 TEST(Errors, AreCheckedIndependently) {
