@@ -250,10 +250,10 @@ void printEntry(const Document &d, llvm::raw_ostream &out) {
   if (d.options.library.empty())
     out << "int main(int argc, char **argv) {\n  return run(argc, argv, program, " << entry << ");\n}\n";
   else
-    out << "static const sluice_program library(program, " << entry
-        << ");\nconst sluice_program *sluice::libraryProgram() { return &library; }\n"
+    out << "void sluice::insideLibrary() {}\nconst sluice_program *sluice::libraryProgram() {\n"
+        << "  static const sluice_program library(program, " << entry << ");\n  return &library;\n}\n"
         << "extern \"C\" __attribute__((visibility(\"default\"))) const sluice_program *sluice_program_"
-        << d.options.library << "(void) {\n  return &library;\n}\n";
+        << d.options.library << "(void) {\n  return libraryProgram();\n}\n";
 }
 
 void printProgram(const Document &d, llvm::raw_ostream &out, int inputs, int rows, int actions) {

@@ -8,8 +8,9 @@ TYPES = {"f32": np.float32, "i64": np.int64}
 def to_array(values, kind):
     """`values`: an array, a tensor of PyTorch or of whoever speaks DLPack, or nested lists. Numbers of other widths are converted; what would lose
     something (fractions for whole numbers) is refused."""
-    if hasattr(values, "detach"):
-        values = values.detach()
+    if hasattr(values, "detach"):  # of PyTorch: lazy signs and conjugates, and types that numpy lacks
+        values = values.detach().resolve_conj().resolve_neg()
+        values = values.float() if str(values.dtype) == "torch.bfloat16" else values
     if not isinstance(values, np.ndarray) and hasattr(values, "__dlpack__"):
         if values.__dlpack_device__()[0] != 1:
             values = values.cpu()
@@ -17,6 +18,8 @@ def to_array(values, kind):
     array = np.asarray(values)
     if array.dtype.kind not in "biuf" or (kind == "i64" and array.dtype.kind == "f"):
         raise TypeError(f"values of type {array.dtype} for an input of type {np.dtype(TYPES[kind])}")
+    if array.dtype == np.uint64 and array.size and array.max() > np.iinfo(np.int64).max:
+        raise ValueError("a whole number above 2^63 - 1")
     return np.ascontiguousarray(array, TYPES[kind])
 
 

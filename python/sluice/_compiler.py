@@ -4,6 +4,7 @@ import copy
 import hashlib
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
@@ -37,15 +38,27 @@ def flags_of(options):
     return flags
 
 
+def _processor():
+    """What programs are built for by default: its instructions, and how many there are."""
+    try:
+        lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    return next((line for line in lines if line.startswith(("flags", "Features"))), ""), os.cpu_count()
+
+
 def _digest(model, flags, compiler):
-    """Of all that a library depends on. External data lie beside the model, so their sizes and times count."""
-    state = hashlib.sha256()
-    state.update(model.read_bytes())
-    for beside in sorted(model.parent.iterdir()):
-        if beside != model and beside.is_file() and beside.name.startswith(model.stem):
-            state.update(f"{beside.name} {beside.stat().st_size} {beside.stat().st_mtime_ns}".encode())
+    """Of all that a library depends on: the model, the external data that it names, the files that flags name, compiler and processor."""
+    text, state = model.read_bytes(), hashlib.sha256()
+    state.update(text)
+    # A StringStringEntryProto {"location": NAME} of a tensor.
+    beside = {text[found.end():found.end() + found[1][0]].decode(errors="replace") for found in re.finditer(rb"\x0a\x08location\x12([\x01-\x7f])", text, re.S)}
+    named = {part for flag in flags for part in re.split(r"[=@,:]", flag) if part and os.path.isfile(part)}
+    for path in sorted({model.parent / name for name in beside} | {pathlib.Path(name) for name in named}):
+        if path.is_file():
+            state.update(f"{path} {path.stat().st_size} {path.stat().st_mtime_ns}".encode())
     stat = compiler.stat()
-    state.update(repr((flags, str(compiler.resolve()), stat.st_size, stat.st_mtime_ns, os.cpu_count())).encode())
+    state.update(repr((flags, str(compiler.resolve()), stat.st_size, stat.st_mtime_ns, _processor())).encode())
     return state.hexdigest()[:32]
 
 

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """A model that trains in this process."""
 import ctypes as c
+import functools
 import html
 import json
+import os
 import sys
+import threading
 
 import numpy as np
 
-from ._abi import Cancelled, Library, Model, Options, Output, PROGRESS, LOG, error_of, tensors
-from ._arrays import named
+from ._abi import Cancelled, Library, Model, Options, Output, PROGRESS, LOG, UsageError, error_of, tensors
+from ._arrays import named, to_array
 
 
 class Plan(dict):
@@ -22,11 +25,29 @@ class Plan(dict):
                 f"{self['predicted_seconds']:.3g} s a step predicted</p><table><tr>{head}</tr>{rows}</table>")
 
 
+def _alone(method):
+    """One call at a time on a trainer: what a call hands out is read before the next one. Callbacks may not call their own trainer."""
+    @functools.wraps(method)
+    def call(self, *arguments, **named):
+        if self._caller == threading.get_ident():
+            raise UsageError(f"a callback of a call cannot call {method.__name__} of its own trainer")
+        with self._lock:
+            self._caller = threading.get_ident()
+            try:
+                return method(self, *arguments, **named)
+            finally:
+                self._caller = None
+    return call
+
+
 class Trainer:
-    """Weights, optimizer and memory of one training. Close it, or use it as a context, to free them early."""
+    """Weights, optimizer and memory of one training. Close it, or use it as a context, to free them early. Threads may share it."""
 
     def __init__(self, library, *, module=None, seed=0, threads=0, memory_limit=0, offload_to=None, log=None, **hyperparameters):
         self._handle, self._module = Model(), module
+        self._lock, self._caller = threading.Lock(), None
+        # Of BatchNorm, which the file lacks: steps from here on are added.
+        self._tracked = {name: value.clone() for name, value in module.state_dict().items() if name.endswith("num_batches_tracked")} if module is not None else {}
         self._library = Library(library)
         self._progress, self._shown = None, None
         self._callbacks = LOG(lambda _, line: log(line.decode(errors="replace")) if log else None), PROGRESS(self._on_progress)
@@ -45,23 +66,23 @@ class Trainer:
     def set(self, **hyperparameters):
         """lr=0.1, momentum=0.9, weight_decay=..., accumulate=4: as the program's flags of these names."""
         for name, value in hyperparameters.items():
-            self._check(self._library.set(self._handle, name.replace("_", "-").encode(), float(value)))
+            self._call("set", name.replace("_", "-").encode(), float(value))
 
     def get(self, name):
         value = c.c_double()
-        self._check(self._library.get(self._handle, name.replace("_", "-").encode(), c.byref(value)))
+        self._call("get", name.replace("_", "-").encode(), c.byref(value))
         return value.value
 
     def step(self, inputs, targets=None):
         """One training step on a batch; its mean loss, before the step."""
         loss, x, y = c.c_float(), named(inputs, self._inputs), named(targets, self._targets)
-        self._check(self._library.step(self._handle, *tensors(x), *tensors(y), c.byref(loss)))
+        self._call("step", *tensors(x), *tensors(y), c.byref(loss))
         return loss.value
 
     @property
     def steps(self):
         """Steps done so far, those before a checkpoint that was loaded, too."""
-        return self._library.steps(self._handle)
+        return self._steps()
 
     @property
     def batch(self):
@@ -114,10 +135,8 @@ class Trainer:
 
     def evaluate(self, inputs, targets=None, *, metrics=None, progress=None):
         """Loss and metrics over any number of samples, as a dict."""
-        text, x, y = c.c_char_p(), named(inputs, self._inputs), named(targets, self._targets)
-        with self._progressing(progress):
-            self._check(self._library.evaluate(self._handle, *tensors(x), *tensors(y), metrics.encode() if metrics else None, None, c.byref(text)))
-        return json.loads(text.value)
+        x, y = named(inputs, self._inputs), named(targets, self._targets)
+        return json.loads(self._told("evaluate", *tensors(x), *tensors(y), metrics.encode() if metrics else None, None, progress=progress))
 
     def predict(self, inputs, *, outputs=None, progress=None):
         """The model's first output for any number of samples; with `outputs`, a list of names, a dict of them."""
@@ -128,8 +147,7 @@ class Trainer:
         samples = next((len(array) for (_, array), one in zip(x, needed) if not one["shared"]), self.plan["batch"])
         results = {name: np.empty((samples * known.get(name, [1])[0] // self.plan["batch"], *known.get(name, [1])[1:]), np.float32) for name in wanted}
         places = (Output * max(1, len(wanted)))(*(Output(name.encode(), array.ctypes.data, array.nbytes) for name, array in results.items()))
-        with self._progressing(progress):
-            self._check(self._library.predict(self._handle, *tensors(x), places, len(wanted)))
+        self._call("predict", *tensors(x), places, len(wanted), progress=progress)
         return results[wanted[0]] if outputs is None else results
 
     def cancel(self):
@@ -142,17 +160,24 @@ class Trainer:
         """What there is to read and write: name, role, type, shape, other names."""
         return json.loads(self._told("variables"))
 
-    def read(self, name):
+    def _variable(self, name):
         one = next((one for one in self.variables() if name in (one["name"], *one["also"])), None)
         if one is None:
             raise KeyError(name)
+        return one
+
+    def read(self, name):
+        one = self._variable(name)
         array = np.empty(one["shape"], np.int64 if one["type"] == "i64" else np.float32)
-        self._check(self._library.read(self._handle, one["name"].encode(), array.ctypes.data, array.nbytes))
+        self._call("read", one["name"].encode(), array.ctypes.data, array.nbytes)
         return array
 
     def write(self, name, values):
-        array = np.ascontiguousarray(values, np.int64 if self.read(name).dtype == np.int64 else np.float32)
-        self._check(self._library.write(self._handle, name.encode(), array.ctypes.data, array.nbytes))
+        one = self._variable(name)
+        array = to_array(values, one["type"])
+        if list(array.shape) != one["shape"]:
+            raise ValueError(f"'{name}' has the shape {one['shape']}, not {list(array.shape)}")
+        self._call("write", one["name"].encode(), array.ctypes.data, array.nbytes)
 
     def state_dict(self):
         """Parameters, frozen ones too, and running statistics by their names in the module; tensors of PyTorch where the trainer was made of a module,
@@ -162,8 +187,14 @@ class Trainer:
             return state
         import torch
         own = self._module.state_dict()
-        moved = lambda name, value: value + self.steps if name.endswith("num_batches_tracked") else value  # noqa: E731
+        moved = lambda name, value: self._tracked[name] + self.steps if name in self._tracked else value  # noqa: E731
         return {name: torch.from_numpy(state[name]) if name in state else moved(name, value) for name, value in own.items()}
+
+    def __copy__(self):
+        raise TypeError("a trainer cannot be copied; save() and load() make another one of its state")
+
+    def __reduce__(self):
+        raise TypeError("a trainer cannot be pickled; save() and load() keep its state")
 
     def load_state_dict(self, state):
         """Takes what it knows of `state`, and tells the names that it lacks. Optimizer state stays."""
@@ -175,8 +206,7 @@ class Trainer:
             if found is None:
                 missing.append(one["name"])
             else:
-                values = state[found]
-                self.write(one["name"], values.detach().cpu().numpy() if hasattr(values, "detach") else values)
+                self.write(one["name"], state[found])
         return missing
 
     # ---- Files
@@ -198,6 +228,7 @@ class Trainer:
 
     # ---- Inside
 
+    @_alone
     def close(self):
         if self._handle:
             self._library.close(self._handle)
@@ -210,16 +241,30 @@ class Trainer:
         self.close()
 
     def __del__(self):
-        if getattr(self, "_library", None):
+        if getattr(self, "_library", None) and getattr(self, "_caller", 0) is None:
             self.close()
 
     def _file(self, what, path):
-        self._check(getattr(self._library, what)(self._handle, str(path).encode()))
+        words = os.fsencode(path)
+        if b"\0" in words:
+            raise ValueError("a path cannot hold a NUL")
+        self._call(what, words)
 
-    def _told(self, what):
+    @_alone
+    def _call(self, what, *arguments, progress=None):
+        with self._progressing(progress):
+            self._check(getattr(self._library, what)(self._handle, *arguments))
+
+    @_alone
+    def _told(self, what, *arguments, progress=None):
         text = c.c_char_p()
-        self._check(getattr(self._library, what)(self._handle, c.byref(text)))
+        with self._progressing(progress):
+            self._check(getattr(self._library, what)(self._handle, *arguments, c.byref(text)))
         return text.value
+
+    @_alone
+    def _steps(self):
+        return self._library.steps(self._handle)
 
     def _progressing(self, progress):
         trainer = self

@@ -3,6 +3,7 @@
 // walks of 4 KiB pages cost some of the bandwidth.
 #include "runtime/host/Memory.h"
 
+#include "runtime/Inside.h"
 #include "runtime/Stream.h"
 
 #include <cerrno>
@@ -46,7 +47,8 @@ Arena::Arena(const char *name, size_t bytes, const char *file, const Faults &fau
   int descriptor = -1;
   if (file) {
     mapping = mapFile(name, file, mapped, descriptor);
-    stopOnLostPages(mapping, mapped);
+    if (!isInsideLibrary())
+      stopOnLostPages(mapping, mapped);
   } else {
     void *address = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (address == MAP_FAILED)

@@ -3,6 +3,8 @@
 // standard library inlines may be linked from an object that is compiled for more.
 #include "runtime/host/Processor.h"
 
+#include "runtime/Inside.h"
+
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -33,6 +35,9 @@ static int levelHere() {
   return fault && strcmp(fault, "processor") == 0 ? SLUICE_LEVEL - 1 : sluice::processorLevel();
 }
 
+static char lesser[400];
+const char *sluice::lesserProcessor() { return lesser; }
+
 /// The lowest number that programs may take: before static objects of every file.
 __attribute__((constructor(101))) static void refuseLesserProcessor() {
   static const char *const names[] = {"", "x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"};
@@ -46,8 +51,14 @@ __attribute__((constructor(101))) static void refuseLesserProcessor() {
   const int length =
       snprintf(line, sizeof line, "%s: error: this program was built for %s (%s), this processor has %s; %s\n",
                program_invocation_short_name, names[SLUICE_LEVEL], needs[SLUICE_LEVEL], names[level], advice);
+  if (sluice::isInsideLibrary()) {
+    memcpy(lesser, line, static_cast<size_t>(length));
+    return; // who opens the library hears of it
+  }
   // Nothing better can be done when even this fails.
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line, static_cast<size_t>(length));
   _exit(3);
 }
+#else
+const char *sluice::lesserProcessor() { return ""; }
 #endif

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <mutex>
 #include <new>
+#include <thread>
 
 using namespace sluice;
 
@@ -20,6 +21,8 @@ __attribute__((used, section(".sluice"))) static const volatile char mark[] = "s
 struct sluice_model {
   const sluice_functions *const functions = &libraryFunctions; ///< stays the first member
   std::mutex mutex;                                            ///< of all but Model::cancel()
+  std::atomic<std::thread::id> owner = {};                     ///< who holds it
+  bool closes = false;                                         ///< a callback has asked for it
   std::unique_ptr<Model> model;                                ///< null where it could not be opened
   std::string error, json;
 };
@@ -35,12 +38,36 @@ sluice_status fail(sluice_model *handle, const Failure &failure) {
   return static_cast<sluice_status>(failure.status);
 }
 
-/// Runs `work`, which may throw anything.
+/// The turn of a call on its handle.
+class Turn {
+public:
+  explicit Turn(sluice_model *handle) : handle(handle) {
+    handle->mutex.lock();
+    handle->owner = std::this_thread::get_id();
+  }
+  ~Turn() {
+    handle->owner = std::thread::id();
+    const bool closes = handle->closes;
+    handle->mutex.unlock();
+    if (closes)
+      delete handle;
+  }
+  Turn(const Turn &) = delete;
+  Turn &operator=(const Turn &) = delete;
+
+private:
+  sluice_model *const handle;
+};
+
+/// Whether the caller is a callback of a call on this handle.
+bool isInside(const sluice_model *handle) { return handle->owner.load() == std::this_thread::get_id(); }
+
+/// Runs `work`, which may throw anything. A callback that calls its own handle would wait for itself.
 template <typename Work> sluice_status guarded(sluice_model *handle, const Work &work) {
-  if (!handle)
+  if (!handle || isInside(handle))
     return SLUICE_USAGE;
   try {
-    const std::lock_guard<std::mutex> lock(handle->mutex);
+    const Turn turn(handle);
     try {
       if (!handle->model)
         throw UsageError(handle->error.empty() ? "the handle was not opened" : handle->error);
@@ -77,6 +104,8 @@ sluice_status open(const sluice_options *given, sluice_model **to) {
   *to = handle;
   try {
     const sluice_options options = known(given);
+    if (lesserProcessor && *lesserProcessor())
+      throw MemoryNotAvailable(lesserProcessor());
     handle->model = std::make_unique<Model>(options.program ? *options.program : *libraryProgram(), options);
     return SLUICE_OK;
   } catch (...) {
@@ -84,7 +113,16 @@ sluice_status open(const sluice_options *given, sluice_model **to) {
   }
 }
 
-void close(sluice_model *handle) { delete handle; }
+void close(sluice_model *handle) {
+  if (isInside(handle)) {
+    handle->closes = true; // when the call ends that this is a callback of
+    return;
+  }
+  {
+    const Turn turn(handle);
+  } // of a call that still runs
+  delete handle;
+}
 
 const char *error(const sluice_model *handle) { return handle->error.c_str(); }
 

@@ -4,6 +4,7 @@
 // meets its own.
 #pragma once
 
+#include "runtime/Inside.h"
 #include "runtime/Program.h"
 #include "runtime/library/sluice.h"
 

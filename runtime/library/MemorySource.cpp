@@ -9,6 +9,9 @@
 
 namespace sluice {
 
+/// Bytes of one tensor: more is a mistake, and would not be counted rightly.
+static constexpr int64_t most = int64_t{1} << 48;
+
 static std::string shapeText(const int64_t *dims, int rank) {
   std::string words;
   for (int i = 0; i < rank; ++i)
@@ -32,9 +35,12 @@ void MemorySource::take(int input, const sluice_tensor &tensor) {
     throw UsageError(text(what, " is ", typeName(tensor.type), ", the model takes ", typeName(type)));
   Shape shape = known.staging.shape;
   if (!known.shared) {
-    if (count == 0 && tensor.rank > 0)
+    if (!isKnown && tensor.rank > 0)
       count = tensor.shape[0];
+    isKnown = true;
     shape.dims[0] = count;
+    if (count < 1 || count > most / static_cast<int64_t>(sampleBytes(known)))
+      throw UsageError(text(what, " has ", count, " samples"));
   }
   if (tensor.rank != shape.rank ||
       std::memcmp(tensor.shape, shape.dims, sizeof(int64_t) * static_cast<size_t>(shape.rank)))
@@ -70,6 +76,7 @@ void MemorySource::show(Tensors inputs, const Tensors *targets) {
       ofModel.push_back(i);
   values.assign(static_cast<size_t>(program.inputCount), nullptr);
   count = wanted;
+  isKnown = wanted > 0;
   take(inputs, "inputs", ofModel);
   if (targets)
     take(*targets, "targets", ofLoss);

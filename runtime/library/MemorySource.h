@@ -37,6 +37,7 @@ private:
   const Program &program;
   const int64_t wanted;
   int64_t count = 0;
+  bool isKnown = false;             ///< how many there are
   std::vector<const char *> values; ///< of each input; null: not shown
 };
 

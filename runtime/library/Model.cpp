@@ -144,6 +144,7 @@ void Model::endStepThatFailed() {
   } catch (const ValueNotStorable &) {
     session->forgetFailure();
     beginSteps();
+    return;
   } catch (const std::exception &error) {
     broken = error.what();
   }

@@ -35,6 +35,7 @@ void Model::save(const std::string &folder) {
 
 void Model::load(const std::string &path) {
   const SavedRun saved(resumedPath(path), program);
+  session->forgetFailure(); // whatever a step has left, all is written anew
   saved.load(*session);
   run = saved.state();
   run.position = {}; // in data that are not the caller's

@@ -95,7 +95,7 @@ void Dataset::checkValues(int input, int64_t sample, const char *values, int64_t
   for (int64_t i = 0; i < elements; ++i) {
     int64_t value;
     std::memcpy(&value, values + i * 8, sizeof value);
-    if (value == in.ignoreIndex || (value >= in.lowerBound && value < in.upperBound))
+    if ((in.ignoreIndex != Loss::none && value == in.ignoreIndex) || (value >= in.lowerBound && value < in.upperBound))
       continue;
     const std::string place = width > 0 ? text(" at column ", i % width, ", row ", i / width) : "";
     const std::string range = in.lowerBound == INT64_MIN ? text("be at most ", in.upperBound - 1)

@@ -142,6 +142,8 @@ def mistakes(folder, one, x, y, losses):
     batch = slice(0, 8)
     refused(USAGE, "input 'input' has the shape [8,15], the model takes [8,16]", model.step, np.ascontiguousarray(x[batch, :15]), y[batch])
     refused(USAGE, "input 'input' has the shape [4,16], the model takes [8,16]", model.step, x[:4], y[:4])
+    refused(USAGE, "has 0 samples", model.evaluate, x[:0], y[batch])
+    refused(BAD_DATA, "must lie between 0 and 4", model.step, x[batch], np.full(8, np.iinfo(np.int64).min))
     refused(USAGE, "input 'target' is f32, the model takes i64", model.step, x[batch], x[batch])
     refused(USAGE, "0 targets are given, the model has 1",
             lambda: model.check(one.sluice_step(model.handle, *tensors([("input", x[batch])]), None, 0, None)))
@@ -171,6 +173,18 @@ def mistakes(folder, one, x, y, losses):
     refused(USAGE, "made for", lambda: Model(one, threads=model.described("plan")["threads"] + 1))
     assert train(model, x, y, 0, 6) == losses, "what was refused has changed something"
     model.close()
+
+
+def from_callbacks(one, x, y, losses):
+    """A callback's calls on its own handle are refused, and closing it waits for the call to end."""
+    statuses = []
+
+    def ask(*_):
+        statuses.append(one.sluice_steps(model.handle))
+        one.sluice_close(model.handle)
+        return 0
+    model = Model(one, progress=PROGRESS(ask))
+    assert model.predict(x[:8], (8, 5)).any() and statuses == [-1], statuses
 
 
 def cancelling(one, x, y, losses):
@@ -233,6 +247,7 @@ def main():
     checkpoints(folder, one, x, y, losses)
     mistakes(folder, one, x, y, losses)
     cancelling(one, x, y, losses)
+    from_callbacks(one, x, y, losses)
     together(one, two, x, y, losses)
     hyperparameters(one, two, x, y)
     for _ in range(50):

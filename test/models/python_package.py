@@ -4,10 +4,12 @@
 have the program's bits.
 
     test/models/python_package.py FOLDER    empty; PYTHONPATH has the package, the PATH sluicec"""
+import copy
 import os
 import pathlib
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import torch
@@ -107,6 +109,14 @@ def cached_and_refused(x, y):
     raises(KeyError, "gone", trainer.read, "gone")
     raises(ZeroDivisionError, "", trainer.evaluate, x, y, progress=lambda done, of: 1 / 0)
     raises(sluice.Cancelled, "", trainer.evaluate, x, y, progress=lambda done, of: done < 16)
+    raises(ValueError, "has the shape [5, 128], not [128, 5]", trainer.write, "head.weight", trainer.read("head.weight").T)
+    raises(sluice.UsageError, "cannot call _steps of its own trainer", trainer.evaluate, x, y, progress=lambda done, of: trainer.steps)
+    raises(TypeError, "copied", copy.copy, trainer)
+    asked = threading.Thread(target=lambda: [trainer.evaluate(x, y) for _ in range(50)])
+    asked.start()
+    assert all(trainer.variables() for _ in range(200))
+    asked.join()
+    assert to_array(torch._neg_view(torch.ones(2)), "f32").tolist() == [-1, -1] and to_array(torch.ones(2, dtype=torch.bfloat16), "f32").tolist() == [1, 1]
     shown = torch.zeros(3, 4)
     assert to_array(shown, "f32").ctypes.data == shown.data_ptr(), "a copy that nobody needs"
 

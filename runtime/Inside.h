@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether this runtime is a program's own, or part of a library that another program holds.
+#pragma once
+
+namespace sluice {
+
+/// Defined by the emitted source of a library alone.
+__attribute__((weak)) void insideLibrary();
+
+/// What a library says where it would end a program: that the processor lacks what it was built for; empty where it
+/// does not. Only the host's runtime has it.
+__attribute__((weak)) const char *lesserProcessor();
+
+/// Then nothing may end the process or take its signals.
+inline bool isInsideLibrary() { return insideLibrary != nullptr; }
+
+} // namespace sluice
