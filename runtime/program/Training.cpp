@@ -275,7 +275,7 @@ void Trainer::guarded(const std::function<void()> &work) const {
 void Trainer::loop() {
   Batches batches(session, program, *files.training);
   last = lastStep();
-  printWhatIsTrained(program, *files.training, step.batches(), run.step, last);
+  printWhatIsTrained(program, *files.training, arguments, run.step, last);
   progress = std::make_unique<Progress>(run.step + 1, last, program.batch * step.batches());
   run.position = files.training->normalize(run.position);
   if (run.evaluationDue) // the run ended between a checkpoint and its evaluation
