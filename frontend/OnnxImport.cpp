@@ -5,6 +5,7 @@
 #include "frontend/OnnxImport.h"
 #include "frontend/Adapters.h"
 #include "frontend/AssumedResults.h"
+#include "frontend/BoundInputs.h"
 #include "frontend/ConstantFolding.h"
 #include "frontend/ElementTypes.h"
 #include "frontend/Flattening.h"
@@ -155,43 +156,6 @@ private:
     train::setShared(*module, shared);
   }
 
-  /// Integers of all widths, and truth values, are int64 in a program.
-  static bool isInteger(const GraphInput &input) {
-    const int32_t type = input.elementType;
-    return type == onnx::TensorProto::INT64 || type == onnx::TensorProto::INT32 || type == onnx::TensorProto::UINT8 ||
-           type == onnx::TensorProto::BOOL;
-  }
-
-  /// The samples of a batch where nodes expect them.
-  static Value placed(FunctionImport &state, const GraphInput &input, Value argument) {
-    auto type = RankedTensorType::get(input.shape, typeOf(argument).getElementType());
-    if (input.shared || input.batchDim == 0 || type.getRank() == 0)
-      return argument;
-    if (input.batchDim == TrainingSpec::noBatch)
-      return train::ReshapeOp::create(state.builder, argument.getLoc(), type, argument);
-    SmallVector<int64_t> back(type.getRank());
-    for (auto [to, from] : llvm::enumerate(batchToFront(type.getRank(), input.batchDim)))
-      back[from] = static_cast<int64_t>(to);
-    return train::TransposeOp::create(state.builder, argument.getLoc(), type, argument, back);
-  }
-
-  /// An input as the nodes read it: truth values are numbers from the start, 1 whatever byte says true; so are integers
-  /// whose samples lie elsewhere, for kernels move floats alone.
-  static void bind(FunctionImport &state, const GraphInput &input, Value argument) {
-    const bool isTruth = input.elementType == onnx::TensorProto::BOOL;
-    const bool moves = !input.shared && input.batchDim > 0;
-    if (isTruth || (moves && isInteger(input))) {
-      OpBuilder &b = state.builder;
-      auto type = RankedTensorType::get(input.programShape(), b.getF32Type());
-      auto limits = [&](double number) { return b.getF32FloatAttr(static_cast<float>(number)); };
-      argument = train::CastOp::create(b, argument.getLoc(), type, argument);
-      if (isTruth)
-        argument = train::ClipOp::create(b, argument.getLoc(), type, argument, limits(0), limits(1));
-      state.integral.insert(input.name);
-    }
-    state.values[input.name] = placed(state, input, argument);
-  }
-
   Result<func::FuncOp> declare(bool training) {
     SmallVector<Type> types;
     SmallVector<std::string> names;
@@ -228,7 +192,7 @@ private:
     OpBuilder body = OpBuilder::atBlockEnd(&function.getBody().front());
     FunctionImport state{file, graph, spec, variables, body, training, RandomDraws(file.model().graph())};
     for (auto [input, argument] : llvm::zip(graph.inputs, function.getArguments()))
-      bind(state, input, argument);
+      bindInput(state, input, argument);
     for (const auto &initializer : file.model().graph().initializer())
       addSource(initializer.name(), state);
     return state;
@@ -319,11 +283,9 @@ private:
   std::string diagnostic;
 };
 
-} // namespace
-
-Result<OwningOpRef<ModuleOp>> importOnnx(MLIRContext &context, OnnxFile &file, const TrainingSpec &spec,
-                                         ImportReport *report) {
-  context.loadDialect<train::TrainDialect, func::FuncDialect>();
+/// `replaced`: the batch that the file fixes where --batch says another, else 0; for errors, too.
+Result<OwningOpRef<ModuleOp>> importWhole(MLIRContext &context, OnnxFile &file, const TrainingSpec &spec,
+                                          ImportReport &report, int64_t &replaced) {
   auto located = [&](Error error) { return Error{file.path() + ": " + error.message}; };
   Result<HandRoles> hand = HandRoles::of(spec);
   if (!hand)
@@ -332,6 +294,7 @@ Result<OwningOpRef<ModuleOp>> importOnnx(MLIRContext &context, OnnxFile &file, c
   Result<OnnxGraph> graph = OnnxGraph::build(file, spec);
   if (!graph)
     return located(graph.takeError());
+  replaced = graph->replacedBatch;
   Unflattened unflattened;
   if (hasStructure(file.model().graph())) {
     Status flat = GraphImport(context, file, spec, *hand, *graph, {}).flatten(file, unflattened);
@@ -340,11 +303,32 @@ Result<OwningOpRef<ModuleOp>> importOnnx(MLIRContext &context, OnnxFile &file, c
       return located(graph.takeError());
   }
   GraphImport import(context, file, spec, *hand, *graph, unflattened);
-  ImportReport unread;
-  auto module = import.run(report ? *report : unread);
+  auto module = import.run(report);
   if (!module)
     return located(module.takeError());
   return module;
+}
+
+} // namespace
+
+Result<OwningOpRef<ModuleOp>> importOnnx(MLIRContext &context, OnnxFile &file, const TrainingSpec &spec,
+                                         ImportReport *report) {
+  context.loadDialect<train::TrainDialect, func::FuncDialect>();
+  ImportReport unread;
+  int64_t fixed = 0;
+  auto module = importWhole(context, file, spec, report ? *report : unread, fixed);
+  if (module || fixed == 0)
+    return module;
+  // Nodes may hold the file's batch in ways that --batch cannot replace. Whether that is why, the file itself tells.
+  TrainingSpec asExported = spec;
+  asExported.batch.reset();
+  ImportReport ignored;
+  int64_t none = 0;
+  if (!importWhole(context, file, asExported, ignored, none))
+    return module;
+  return Error{module.error() + "; the file fixes the batch at " + std::to_string(fixed) +
+               ", and its nodes hold that number: export it with an open batch (dynamic_shapes, dynamic_axes of " +
+               "PyTorch's older exporter), or leave out --batch=" + std::to_string(*spec.batch)};
 }
 
 } // namespace sluice

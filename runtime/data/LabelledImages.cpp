@@ -20,8 +20,7 @@ LabelledImages::LabelledImages(const std::string &kind, const Program &program, 
   const bool hasTarget = isTarget(program, program.inputCount - 1);
   const Input &image = program.inputs[0], &target = program.inputs[program.inputCount - 1];
   if (program.inputCount != (hasTarget ? 2 : 1))
-    throw DataError(
-        text(kind, " has an image and a class, this program takes ", program.inputCount, " inputs: use .npy files"));
+    throw DataError(text(kind, " has an image and a class, this program takes ", takenBy(program), ": use .npy files"));
   if (image.staging.type != DataType::F32)
     throw DataError(text(kind, " has images, input '", image.name, "' takes integers"));
   if (wanted != 1 && wanted != 3)

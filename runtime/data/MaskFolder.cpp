@@ -58,8 +58,8 @@ MaskFolder::MaskFolder(const std::string &where, const Program &program, const S
 void MaskFolder::checkProgram() const {
   const Input &image = program.inputs[0], &mask = program.inputs[program.inputCount - 1];
   if (program.inputCount > 2 || (targets && program.inputCount != 2))
-    throw DataError(text("segmentation has an image and a mask, this program takes ", program.inputCount,
-                         program.inputCount == 1 ? " input" : " inputs", ": use .npy files"));
+    throw DataError(
+        text("segmentation has an image and a mask, this program takes ", takenBy(program), ": use .npy files"));
   const Shape &shape = image.staging.shape;
   const int64_t channels = shape.rank == 4 ? shape[1] : 1;
   if (image.staging.type != DataType::F32 || shape.rank < 3 || shape.rank > 4 || (channels != 1 && channels != 3))

@@ -31,6 +31,15 @@ bool isTarget(const Program &program, int input) {
   return program.inputs[input].ofLossOnly && program.outputCount > 0 && program.outputs[0].loss;
 }
 
+std::string takenBy(const Program &program) {
+  std::string inputs, targets;
+  for (int i = 0; i < program.inputCount; ++i) {
+    std::string &list = isTarget(program, i) ? targets : inputs;
+    list += text(list.empty() ? "'" : ", '", program.inputs[i].name, "'");
+  }
+  return targets.empty() ? inputs : text(inputs, inputs.empty() ? "" : " and, to compare with, ", targets);
+}
+
 namespace {
 
 using Open = std::unique_ptr<SampleSource> (*)(const std::string &path, const Program &program,

@@ -112,6 +112,8 @@ int64_t sampleElements(const Input &input);
 size_t sampleBytes(const Input &input);
 /// What attached losses read and the model itself does not: the last inputs of a program.
 bool isTarget(const Program &program, int input);
+/// The names of all inputs, targets apart, as messages say what a program takes.
+std::string takenBy(const Program &program);
 /// Whether predictions need it.
 inline bool isPredictedFrom(const Program &program, int input) { return !program.inputs[input].ofLossOnly; }
 

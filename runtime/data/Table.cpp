@@ -76,6 +76,13 @@ void Table::readHeader(const std::string &said) {
     begins[0] += 3;
   }
   names = fields(first);
+  for (const auto &[separator, what] : {std::pair{';', "semicolons"}, {'\t', "tabs"}})
+    if (names.size() == 1 && std::count(first.begin(), first.end(), separator) > 0)
+      throw DataError(text(file.path(), ": the first line, '", first.substr(0, 60), first.size() > 60 ? "..." : "",
+                           "', has ", what,
+                           " and no commas, which separate the fields of csv: write it anew with "
+                           "commas, and numbers with decimal points (in pandas: read_csv(NAME, sep='",
+                           separator == ';' ? ";" : "\\t", "', decimal=',').to_csv(NAME, index=False))"));
   const auto numbers = static_cast<size_t>(std::count_if(names.begin(), names.end(), isNumber));
   if (said.empty() && ((numbers > 0 && numbers < names.size()) || countsUp(names)))
     throw DataError(text(file.path(), ": the first line, '", first.substr(0, 60), first.size() > 60 ? "..." : "",
@@ -137,7 +144,7 @@ std::string Table::line(uint64_t begin) const {
 void Table::chooseColumns(const ColumnWords &words, bool targets) {
   const bool single = program.inputCount == 1 || (program.inputCount == 2 && isTarget(program, 1));
   if (words.columns.empty() && words.known.empty() && !single)
-    throw DataError(text("csv: this program takes ", program.inputCount, " inputs: say which columns are whose, ",
+    throw DataError(text("csv: this program takes ", takenBy(program), ": say which columns are whose, ",
                          "--columns NAME=REGEX for each"));
   columns.emplace(words, names, program, targets, file.path(), [&](const auto &take) {
     for (size_t i = 0; i < begins.size(); ++i)

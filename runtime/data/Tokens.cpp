@@ -21,7 +21,15 @@ struct IdType {
   bool isSigned;
 };
 
-constexpr IdType idTypes[] = {{"uint16", 2, false}, {"uint32", 4, false}, {"int32", 4, true}, {"int64", 8, true}};
+constexpr IdType idTypes[] = {
+    {"uint8", 1, false}, {"uint16", 2, false}, {"uint32", 4, false}, {"int32", 4, true}, {"int64", 8, true}};
+
+std::string typeNames() {
+  std::string names;
+  for (const IdType &type : idTypes)
+    names += text(names.empty() ? "" : ", ", type.name);
+  return names;
+}
 
 /// The first bytes of a file, in which it shows what it is.
 std::string beginOf(const InputFile &file) {
@@ -90,8 +98,8 @@ Tokens::Words::Words(const std::string &where) : path(where) {
         *value = path.substr(at + std::strlen(word));
         if (value->empty())
           throw UsageError(text("tokens:", where, ": ", std::string(word + 1),
-                                value == &stride ? " names nothing: stride is a whole number of 1 or more"
-                                                 : " names nothing: uint16, uint32, int32 or int64"));
+                                value == &stride ? std::string(" names nothing: stride is a whole number of 1 or more")
+                                                 : text(" names nothing: the type is one of ", typeNames())));
         path.resize(at);
         found = true;
       }
@@ -113,8 +121,8 @@ Tokens::Tokens(const Words &words, const Program &program, bool targets) : progr
 
 void Tokens::checkProgram(bool targets) {
   if (program.inputCount > 2 || (program.inputCount == 2 && !isTarget(program, 1)))
-    throw DataError(text("tokens are one input and its target, this program takes ", program.inputCount,
-                         " inputs: use .npy files"));
+    throw DataError(
+        text("tokens are one input and its target, this program takes ", takenBy(program), ": use .npy files"));
   window = sampleElements(program.inputs[0]);
   for (int i = 0; i < (targets ? program.inputCount : 1); ++i)
     if (program.inputs[i].staging.type != DataType::I64 || sampleElements(program.inputs[i]) != window)
@@ -135,14 +143,11 @@ void Tokens::chooseType(const std::string &said) {
     width = static_cast<size_t>(array.width), isSigned = array.isSigned, begin = array.begin, tokens = array.count;
     return;
   }
-  std::string names;
   const IdType *type = nullptr;
-  for (const IdType &one : idTypes) {
+  for (const IdType &one : idTypes)
     type = said == one.name ? &one : type;
-    names += text(names.empty() ? "" : ", ", one.name);
-  }
   if (!said.empty() && !type)
-    throw UsageError(text("tokens:", path, ",type=", said, ": the type is one of ", names));
+    throw UsageError(text("tokens:", path, ",type=", said, ": the type is one of ", typeNames()));
   if (endsWith(path, ".u32.bin") || (!endsWith(path, ".u16.bin") && program.inputs[0].upperBound > 65536))
     width = 4;
   if (type)
@@ -152,8 +157,9 @@ void Tokens::chooseType(const std::string &said) {
     if (const char *what = otherFormat(bytes))
       throw DataError(text(path, " ", what, "; ids are plain numbers, or a .npy file"));
     if (looksLikeText(bytes))
-      throw DataError(text(path, " is text: tokens: takes ids, which a tokenizer makes of it; ,type=uint16 takes its ",
-                           "bytes as ids all the same"));
+      throw DataError(text(path,
+                           " is text: tokens: takes ids, which a tokenizer makes of it; ,type=uint8 takes each of ",
+                           "its bytes as an id"));
     const bool four = looksTwiceAsWide(bytes, 4), two = width == 2 && looksTwiceAsWide(bytes, 2);
     if (four || two)
       throw DataError(text(path, ": every second number of ", four ? 4 : 2, " bytes is 0 or a sign, as in a file of ",
@@ -162,7 +168,7 @@ void Tokens::chooseType(const std::string &said) {
   }
   if (file.size() % width != 0)
     throw DataError(text(path, ": ", file.size(), " bytes are no whole number of tokens of ", width,
-                         " bytes; ,type= says which they are: ", names));
+                         " bytes; ,type= says which they are: ", typeNames()));
   tokens = static_cast<int64_t>(file.size() / width);
 }
 

@@ -10,9 +10,9 @@ namespace sluice {
 
 class Tokens : public SampleSource {
 public:
-  /// `where` is FILE with ,stride=N or ,type=uint16|uint32|int32|int64 after it, or both. A .npy file of one dimension
-  /// says its type itself. Without, ids are uint32 where the file ends in .u32.bin, uint16 where it ends in .u16.bin;
-  /// else uint32 where the model knows more than 65536 of them, and a file that looks like anything else is a
+  /// `where` is FILE with ,stride=N or ,type=uint8|uint16|uint32|int32|int64 after it, or both. A .npy file of one
+  /// dimension says its type itself. Without, ids are uint32 where the file ends in .u32.bin, uint16 where it ends in
+  /// .u16.bin; else uint32 where the model knows more than 65536 of them, and a file that looks like anything else is a
   /// DataError. Low byte first.
   Tokens(const std::string &where, const Program &program, bool targets);
 

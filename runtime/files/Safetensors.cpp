@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <nlohmann/json.hpp>
 
 namespace sluice {
@@ -47,6 +48,16 @@ static constexpr char sumKey[] = "crc32c";
 
 static std::vector<int64_t> dimsOf(const Shape &shape) { return {shape.dims, shape.dims + shape.rank}; }
 
+/// Files of PyTorch: zip archives, and pickles of protocol 2 to 5 before it wrote such.
+static void refuseTorch(const std::string &path, const unsigned char *begin) {
+  const bool zip = std::memcmp(begin, "PK\x03\x04", 4) == 0,
+             pickle = begin[0] == 0x80 && begin[1] >= 2 && begin[1] <= 5;
+  if (zip || pickle)
+    throw DataError(text(path, ": not a safetensors file but a ", zip ? "zip archive" : "pickle",
+                         ", as torch.save writes it: save the state_dict by safetensors.torch.save_file("
+                         "model.state_dict(), \"NAME.safetensors\")"));
+}
+
 SafetensorsFile::SafetensorsFile(const std::string &path) : file(path) {
   unsigned char start[8];
   if (file.size() < sizeof start)
@@ -55,9 +66,11 @@ SafetensorsFile::SafetensorsFile(const std::string &path) : file(path) {
   uint64_t length = 0;
   for (int i = 7; i >= 0; --i)
     length = length << 8 | start[i];
-  if (length > 100000000 || length > file.size() - sizeof start)
+  if (length > 100000000 || length > file.size() - sizeof start) {
+    refuseTorch(path, start);
     throw DataError(text(path, ": bad safetensors header: its length ", length, " is above 100000000 or the file's ",
                          file.size(), " bytes"));
+  }
   std::string header(length, '\0');
   file.readAt(sizeof start, header.data(), length);
   parseHeader(header, sizeof start + length);

@@ -28,7 +28,8 @@ void Model::save(const std::string &folder) {
   requireWhole();
   checkCheckpointFolder(folder, program, filesOf(program));
   const FolderLock lock(folder);
-  CheckpointWriter writer(*session, program, folder, /*keep=*/1, /*recipe=*/"", /*trainedOnly=*/false);
+  CheckpointWriter writer(*session, program, folder, /*keep=*/1, /*recipe=*/"", /*trainedOnly=*/false,
+                          /*anew=*/false);
   writer.save(run);
   writer.finish();
 }

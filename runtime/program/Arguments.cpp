@@ -170,8 +170,8 @@ Arguments parseArguments(int argc, const char *const *argv, const Program &progr
     }
     const Flag *known = findFlag(word);
     if (!known)
-      throw UsageError(
-          text("unknown ", word.compare(0, 1, "-") == 0 ? "flag '" : "argument '", word, "' (see --help)"));
+      throw UsageError(text("unknown ", word.compare(0, 1, "-") == 0 ? "flag '" : "argument '", word, "' (see --help)",
+                            likelyFlag(word)));
     const bool repeats = std::holds_alternative<std::vector<std::string> Arguments::*>(known->field);
     if (!given.insert(word).second && !repeats)
       throw UsageError(text(word, " is given twice"));

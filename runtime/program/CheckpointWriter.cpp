@@ -53,8 +53,8 @@ static std::unique_ptr<char[]> takeMemory(size_t bytes) {
 }
 
 CheckpointWriter::CheckpointWriter(Session &session, const Program &program, std::string folder, int64_t keep,
-                                   std::string recipe, bool trainedOnly)
-    : session(session), program(program), folder(std::move(folder)), keep(keep), trainedOnly(trainedOnly),
+                                   std::string recipe, bool trainedOnly, bool anew)
+    : session(session), program(program), folder(std::move(folder)), keep(keep), trainedOnly(trainedOnly), anew(anew),
       recipe(std::move(recipe)), copyBytes(checkpointCopyBytes(program, trainedOnly)), copy(takeMemory(copyBytes)) {
   if (copy)
     writer = std::thread([this] { work(); });
@@ -148,8 +148,11 @@ void CheckpointWriter::write(const Job &current) {
     keepFormer(folder, program, current.state.step);
   writeSafetensors(current.best ? bestPath(folder) : checkpointPath(folder), metadataOf(program, current.state),
                    tensors);
+  const bool drops = std::exchange(anew, false); // whichever is written first
   if (current.best)
     return;
+  if (drops)
+    dropBest(folder, program);
   if (keep > 1)
     dropFormer(folder, program, keep - 1);
   std::unique_lock lock(mutex);

@@ -27,10 +27,11 @@ void announceCheckpointCopy(const Program &program, bool trainedOnly);
 class CheckpointWriter {
 public:
   /// `keep`: how many of the last checkpoints stay; 1: former ones of other runs are left alone, too. `recipe`: what
-  /// FOLDER/recipe.toml is to say; it is written with the first checkpoint. Throws MemoryNotAvailable when the copy's
+  /// FOLDER/recipe.toml is to say; it is written with the first checkpoint. `anew`: what lies in the folder is of
+  /// another run, whose best checkpoint goes with the newest. Throws MemoryNotAvailable when the copy's
   /// memory cannot be had.
   CheckpointWriter(Session &session, const Program &program, std::string folder, int64_t keep, std::string recipe,
-                   bool trainedOnly);
+                   bool trainedOnly, bool anew);
   /// Waits for what is being written, and throws nothing.
   ~CheckpointWriter();
   CheckpointWriter(const CheckpointWriter &) = delete;
@@ -65,6 +66,7 @@ private:
   const std::string folder;
   const int64_t keep;
   const bool trainedOnly;
+  bool anew;          ///< a best checkpoint in the folder is of another run
   std::string recipe; ///< empty once it is written
   const size_t copyBytes;
   std::unique_ptr<char[]> copy; ///< the variables' bytes one after the other; null: read from the session

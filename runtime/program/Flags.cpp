@@ -6,6 +6,7 @@
 #include "runtime/Errors.h"
 #include "runtime/Numbers.h"
 #include "runtime/Printable.h"
+#include "runtime/Spelling.h"
 
 #include <algorithm>
 #include <charconv>
@@ -162,7 +163,8 @@ std::vector<Flag> fileFlags() {
        "their weights",
        &Arguments::exportTo},
       {"--log", "FILE.jsonl", "write one JSON object a line: start, steps, evaluations, end", &Arguments::log},
-      {"--force", nullptr, "write over files that other programs wrote", &Arguments::force},
+      {"--force", nullptr, "write over files that other programs wrote, and over checkpoints of another run",
+       &Arguments::force},
   };
 }
 
@@ -220,6 +222,14 @@ const Flag *findFlag(const std::string &name) {
       if (name == flag.name)
         return &flag;
   return nullptr;
+}
+
+std::string likelyFlag(const std::string &name) {
+  std::vector<std::string> names;
+  for (const FlagGroup &group : flagGroups())
+    for (const Flag &flag : group.flags)
+      names.emplace_back(flag.name);
+  return didYouMean(name, names);
 }
 
 namespace {

@@ -36,6 +36,8 @@ const std::vector<FlagGroup> &flagGroups();
 
 /// Null when there is none of this name.
 const Flag *findFlag(const std::string &name);
+/// What ends the message about a name that no flag has: the nearest that one has, or nothing.
+std::string likelyFlag(const std::string &name);
 
 bool isGiven(const Arguments &arguments, const Flag &flag);
 

@@ -114,6 +114,12 @@ void dropFormer(const std::string &folder, const Program &program, int64_t kept)
   }
 }
 
+void dropBest(const std::string &folder, const Program &program) {
+  std::error_code ignored; // as above
+  if (isCheckpointOf(bestPath(folder), program))
+    fs::remove(bestPath(folder), ignored);
+}
+
 std::string lastWholeCheckpoint(const std::string &folder, const Program &program, const std::string &damaged) {
   std::vector<std::string> paths = {checkpointPath(folder)};
   for (const Former &former : formersOf(folder))

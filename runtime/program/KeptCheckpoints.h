@@ -21,6 +21,9 @@ void keepFormer(const std::string &folder, const Program &program, int64_t next)
 /// Removes all of this program's former checkpoints but the `kept` that were written last.
 void dropFormer(const std::string &folder, const Program &program, int64_t kept);
 
+/// Removes the best checkpoint of another run of this program, beside which this one's would be taken for its own.
+void dropBest(const std::string &folder, const Program &program);
+
 /// The whole checkpoint of this program in `folder` that was written last, leaving out `damaged`; empty where there is
 /// none.
 std::string lastWholeCheckpoint(const std::string &folder, const Program &program, const std::string &damaged);

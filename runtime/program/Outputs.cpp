@@ -178,6 +178,29 @@ void checkCheckpointFolder(const std::string &folder, const Program &program, co
   checkAlone({"--checkpoint", checkpointPath(folder), "", checkpointFormat}, program, inputs);
 }
 
+bool leavesFormerRun(const Arguments &arguments) {
+  return !arguments.resume || !isSameFile(parentFolder(resumedPath(*arguments.resume)), *arguments.checkpoint);
+}
+
+/// Hours of training are not lost with a forgotten --resume.
+static void requireNoFormerRun(const Arguments &arguments, const Program &program) {
+  if (!arguments.checkpoint || arguments.force || !leavesFormerRun(arguments))
+    return;
+  const std::string &folder = *arguments.checkpoint;
+  for (const std::string &path : {checkpointPath(folder), bestPath(folder)}) {
+    if (!isRegular(path) || !isCheckpointOf(path, program))
+      continue;
+    const SafetensorsFile file(path);
+    const auto step = file.metadata().find("step");
+    if (step != file.metadata().end() && step->second != "0")
+      throw DataError(text("--checkpoint ", folder, ": ", path, " is from step ", step->second, " of another run of ",
+                           "this model, which this run, from ",
+                           arguments.resume ? resumedPath(*arguments.resume) : "the start",
+                           ", would write over: go on from there by --resume ",
+                           path == bestPath(folder) ? path : folder, ", name another folder, or add --force"));
+  }
+}
+
 void checkOutputs(const Arguments &arguments, const Program &program, const std::vector<std::string> &inputs) {
   const std::vector<Written> outputs = outputsOf(arguments);
   checkFolder(arguments, outputs, inputs);
@@ -196,6 +219,7 @@ void checkOutputs(const Arguments &arguments, const Program &program, const std:
     if (!arguments.force && std::filesystem::file_size(output.path, ignored) > 0)
       requireOurs(output, program);
   }
+  requireNoFormerRun(arguments, program);
 }
 
 } // namespace sluice

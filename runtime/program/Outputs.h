@@ -14,8 +14,12 @@ namespace sluice {
 void checkEndings(const Arguments &arguments);
 
 /// Throws UsageError when an output is one of `inputs` or the file of another output, DataError when it is an existing
-/// file of somebody else's, a checkpoint of another model say, and there is no --force. An empty file is nobody's.
+/// file of somebody else's, a checkpoint of another model say, or of another run of this one, and there is no --force.
+/// An empty file is nobody's.
 void checkOutputs(const Arguments &arguments, const Program &program, const std::vector<std::string> &inputs);
+
+/// Whether the folder of --checkpoint is not the one that --resume goes on from: what lies there is of other runs.
+bool leavesFormerRun(const Arguments &arguments);
 
 /// The same of one file alone, where nothing else is written: what exportModel(), and what a CheckpointWriter write.
 void checkExportFile(const WeightFile &to, const Program &program, const std::vector<std::string> &inputs);

@@ -4,12 +4,15 @@
 #include "runtime/program/Predict.h"
 
 #include "runtime/Errors.h"
+#include "runtime/Printable.h"
 #include "runtime/data/MaskFolder.h"
+#include "runtime/data/Skipped.h"
 #include "runtime/program/Metrics.h"
 #include "runtime/program/Predictions.h"
 #include "runtime/program/TensorIO.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <map>
 #include <numeric>
@@ -124,18 +127,20 @@ static std::unique_ptr<Predictions> predictOnce(const std::string &path, Predict
   return whole ? std::move(file) : nullptr;
 }
 
-bool predict(const std::string &path, Session &session, const Program &program, const Entry &entry, Dataset &dataset,
+void predict(const std::string &path, Session &session, const Program &program, const Entry &entry, Dataset &dataset,
              const PredictionNames &names) {
   PredictedSamples samples{{}, names.classes, arraysOf(program)};
   for (;;) {
     const std::unique_ptr<Predictions> file =
         predictOnce(path, samples, session, program, entry, dataset, names.maskValues);
     if (!file)
-      return false;
+      return;
     if (dataset.leaveOutBad()) // others were predicted in their place
       continue;
     file->commit();
-    return true;
+    std::printf("predictions:   %lld samples in %s%s\n", static_cast<long long>(dataset.samples()),
+                printable(path).c_str(), leftOutText(dataset.skipped()).c_str());
+    return;
   }
 }
 

@@ -29,9 +29,9 @@ struct PredictionNames {
   std::string maskValues;           ///< `values` of MaskWords for masks, where the data set says none of its own
 };
 
-/// Writes the output of all samples, in the order of the data set, batch by batch; the file appears when it is whole.
-/// False when a signal that InterruptGuard notes ended it: then nothing is left.
-bool predict(const std::string &path, Session &session, const Program &program, const Entry &entry, Dataset &dataset,
+/// Writes the output of all samples, in the order of the data set, batch by batch, and says so; the file appears when
+/// it is whole. Nothing is left when a signal that InterruptGuard notes ended it.
+void predict(const std::string &path, Session &session, const Program &program, const Entry &entry, Dataset &dataset,
              const PredictionNames &names);
 
 } // namespace sluice

@@ -229,7 +229,7 @@ void readRecipe(const std::string &path, const std::set<std::string> &given, Arg
     if (node.is_table())
       throw fail(text("there are no tables in a recipe, found [", key.str(), "]: write every flag as KEY = VALUE"));
     if (!flag || name == "--recipe")
-      throw fail(text("'", key.str(), "' is no flag that a recipe can hold; --help lists them"));
+      throw fail(text("'", key.str(), "' is no flag that a recipe can hold; --help lists them", likelyFlag(name)));
     const auto words = std::visit(WordsOf{node, *flag}, flag->field);
     if (!words)
       throw fail(text(key.str(), " expects ", std::visit(ExpectedKind{}, flag->field), ", got ", tomlKind(node)));

@@ -6,6 +6,7 @@
 
 #include "runtime/Errors.h"
 #include "runtime/Printable.h"
+#include "runtime/program/Schedule.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -95,7 +96,12 @@ double medianStep(std::vector<double> stepSeconds) {
   return *middle;
 }
 
-void printWhatIsTrained(const Program &program, const Dataset &data, int64_t batches, int64_t done, int64_t last) {
+void printWhatIsTrained(const Program &program, const Dataset &data, const Arguments &arguments, int64_t done,
+                        int64_t last) {
+  const int64_t batches = arguments.accumulate.value_or(1), rising = Schedule(arguments).warmupOf(last);
+  if (done < last && rising > last)
+    std::fprintf(stderr, "%s: warning: --warmup takes %lld steps, the run ends after %lld: none has the rate of --lr\n",
+                 printable(arguments.name).c_str(), static_cast<long long>(rising), static_cast<long long>(last));
   if (done >= last)
     std::printf("nothing to train: step %lld is done, the run ends at step %lld\n", static_cast<long long>(done),
                 static_cast<long long>(last));

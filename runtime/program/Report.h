@@ -4,6 +4,7 @@
 #pragma once
 
 #include "runtime/Program.h"
+#include "runtime/program/Arguments.h"
 #include "runtime/program/Dataset.h"
 #include "runtime/program/Log.h"
 
@@ -27,7 +28,8 @@ void warnOfEmptyBatch(const std::string &name, const Program &program, int64_t s
 void printPlan(const Program &program);
 
 /// What an epoch leaves out, and whether there is anything to do after the step that is done; `batches` a step.
-void printWhatIsTrained(const Program &program, const Dataset &data, int64_t batches, int64_t done, int64_t last);
+void printWhatIsTrained(const Program &program, const Dataset &data, const Arguments &arguments, int64_t done,
+                        int64_t last);
 
 /// Printed after the last step; `stepSeconds` of this run in order, the first one included.
 void printReport(const Program &program, const Session &session, std::vector<double> stepSeconds);

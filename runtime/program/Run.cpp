@@ -67,15 +67,26 @@ static void openSaved(std::optional<SavedRun> &saved, const Arguments &arguments
                           saved->state().seed));
 }
 
+/// How a run goes on otherwise than it began, as far as the recipe beside its checkpoint says how that was.
+static std::string changesOf(const Arguments &arguments) {
+  if (!arguments.resume || !arguments.data)
+    return "";
+  const std::string path = recipePath(parentFolder(resumedPath(*arguments.resume)));
+  const std::string list = differencesFrom(path, arguments);
+  return list.empty() ? "" : text("unlike ", path, ": ", list, "; --recipe=", path, " takes what it says");
+}
+
 /// A position in one data set means nothing in another. Synthetic data have no end.
 static void checkData(RunState &run, const Dataset &data, const Arguments &arguments) {
   if (*arguments.data == syntheticData || (!arguments.checkpoint && !arguments.resume))
     return;
+  const std::string differences = changesOf(arguments); // a --validation-split that is missing, say
   const auto compare = [&](const auto &found, const auto &before, const char *what) {
     if (found != before)
       throw DataError(text(*arguments.data, " holds ", found, what, ", the run in ", *arguments.resume,
                            " was trained on ", before, "; give it the data that it had, or start anew with its ",
-                           "weights: --init=", resumedPath(*arguments.resume)));
+                           "weights: --init=", resumedPath(*arguments.resume), differences.empty() ? "" : "; ",
+                           differences));
   };
   if (run.samples != 0)
     compare(data.samples(), run.samples, " samples");
@@ -112,15 +123,6 @@ static void prepare(const Arguments &arguments, const Program &program, const En
   announceMemory(program);
   if (arguments.checkpoint)
     announceCheckpointCopy(program, arguments.checkpointTrainedOnly);
-}
-
-/// How a run goes on otherwise than it began, as far as the recipe beside its checkpoint says how that was.
-static std::string changesOf(const Arguments &arguments) {
-  if (!arguments.resume || !arguments.data)
-    return "";
-  const std::string path = recipePath(parentFolder(resumedPath(*arguments.resume)));
-  const std::string list = differencesFrom(path, arguments);
-  return list.empty() ? "" : text("unlike ", path, ": ", list, "; --recipe=", path, " takes what it says");
 }
 
 /// What is to be known before the first step.

@@ -125,11 +125,14 @@ void Schedule::take(const std::string &key, const std::string &value) {
                                      : "constant, linear and cosine take nothing"));
 }
 
+int64_t Schedule::warmupOf(int64_t steps) const {
+  return warmupPercent > 0 ? static_cast<int64_t>(static_cast<double>(steps) * warmupPercent / 100) : warmup;
+}
+
 double Schedule::rate(double rate, int64_t step, int64_t steps, int64_t reductions) const {
   if (kind == Kind::OneCycle)
     return cycled({rate / divFactor, rate, rate / divFactor / finalDivFactor}, step, steps);
-  const int64_t rising =
-      warmupPercent > 0 ? static_cast<int64_t>(static_cast<double>(steps) * warmupPercent / 100) : warmup;
+  const int64_t rising = warmupOf(steps);
   if (step < rising)
     return rate * (static_cast<double>(step) + 1) / static_cast<double>(rising);
   const int64_t done = step - rising, all = std::max<int64_t>(1, steps - rising);

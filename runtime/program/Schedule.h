@@ -27,6 +27,8 @@ public:
   void apply(StepState &state, const StepState &base, Program::Optimizer optimizer, int64_t step, int64_t steps,
              int64_t reductions = 0) const;
 
+  /// Steps of warm-up in a run of `steps`.
+  int64_t warmupOf(int64_t steps) const;
   double rate(double rate, int64_t step, int64_t steps, int64_t reductions = 0) const;
   double cycledMomentum(int64_t step, int64_t steps) const;
   /// Its rule where that is what the rate goes by; else null.

@@ -8,6 +8,7 @@
 #include "runtime/program/Evaluations.h"
 #include "runtime/program/GradientDump.h"
 #include "runtime/program/Interrupt.h"
+#include "runtime/program/Outputs.h"
 #include "runtime/program/Predict.h"
 #include "runtime/program/Progress.h"
 #include "runtime/program/Recipe.h"
@@ -36,7 +37,8 @@ public:
         checkpoints(arguments.checkpoint
                         ? std::make_unique<CheckpointWriter>(
                               session, program, *arguments.checkpoint, arguments.keepCheckpoints.value_or(1),
-                              files.training ? recipeOf(arguments, files.classes) : "", arguments.checkpointTrainedOnly)
+                              files.training ? recipeOf(arguments, files.classes) : "", arguments.checkpointTrainedOnly,
+                              leavesFormerRun(arguments))
                         : nullptr),
         evaluations(session, program, entry, arguments, files, report.get(), checkpoints.get(), this->run),
         step(session, program, entry, arguments, [this](const StepResult &result) { stepDone(result); }) {}
@@ -58,7 +60,6 @@ private:
   void loopAndSave();
   void tellStep(const StepResult &result);
   void endLoop();
-  void predictAll();
   void logStart() const;
   void logEnd() const;
   std::string lastSaved() const;
@@ -95,9 +96,8 @@ int64_t Trainer::lastStep() const {
   int64_t epochs = arguments.epochs.value_or(1), perEpoch = files.training->batches(), left = 0, last = 0;
   if (position.epoch >= epochs)
     return run.step;
-  bool overflow = __builtin_mul_overflow(epochs - position.epoch, perEpoch, &left) ||
-                  __builtin_add_overflow(run.step, (left - position.sample / program.batch) / step.batches(), &last);
-  if (overflow)
+  if (__builtin_mul_overflow(epochs - position.epoch, perEpoch, &left) ||
+      __builtin_add_overflow(run.step, (left - position.sample / program.batch) / step.batches(), &last))
     throw UsageError(text("--epochs ", epochs, " of ", perEpoch, " steps are more steps than can be counted"));
   return last;
 }
@@ -151,13 +151,6 @@ void Trainer::saveCheckpoint() {
     return;
   checkpoints->save(run);
   saved = std::move(now);
-}
-
-void Trainer::predictAll() {
-  if (files.prediction &&
-      predict(*arguments.output, session, program, entry, *files.prediction, {files.classes, files.maskValues}))
-    std::printf("predictions:   %lld samples in %s%s\n", static_cast<long long>(files.prediction->samples()),
-                printable(*arguments.output).c_str(), leftOutText(files.prediction->skipped()).c_str());
 }
 
 /// To whoever wants to know of every step.
@@ -275,7 +268,7 @@ void Trainer::guarded(const std::function<void()> &work) const {
 void Trainer::loop() {
   Batches batches(session, program, *files.training);
   last = lastStep();
-  printWhatIsTrained(program, *files.training, step.batches(), run.step, last);
+  printWhatIsTrained(program, *files.training, arguments, run.step, last);
   progress = std::make_unique<Progress>(run.step + 1, last, program.batch * step.batches());
   run.position = files.training->normalize(run.position);
   if (run.evaluationDue) // the run ended between a checkpoint and its evaluation
@@ -334,8 +327,8 @@ Recording Trainer::runAll() {
     evaluations.run(run);
   saveCheckpoint(); // what the evaluation has changed
   finishCheckpoints();
-  if (!interruptedBy())
-    predictAll();
+  if (!interruptedBy() && files.prediction)
+    predict(*arguments.output, session, program, entry, *files.prediction, {files.classes, files.maskValues});
   if (interruptedBy())
     sayHowToGoOn();
   logEnd();

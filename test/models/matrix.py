@@ -92,7 +92,7 @@ class Model:
         """Bits of one run: losses, gradients, checkpoint; with a tolerance, values of the latter two."""
         stem = self.folder / tag
         result = run([binary, "--data", "synthetic", "--steps", STEPS, "--lr", "0.01", "--momentum", "0.9", "--weight-decay", "0.0001",
-                      "--seed", "7", "--log", f"{stem}.jsonl", "--dump-gradients", f"{stem}.gradients", "--checkpoint", f"{stem}.checkpoint"],
+                      "--seed", "7", "--log", f"{stem}.jsonl", "--dump-gradients", f"{stem}.gradients", "--checkpoint", f"{stem}.checkpoint", "--force"],
                      **environment)
         if result.returncode:
             return f"exit status {result.returncode}: {result.stderr.strip()[-300:]}", None

@@ -69,7 +69,7 @@ class Bench:
         begin = time.monotonic()
         startup = 0.0
         for i in range(3):
-            self.run("--steps", "1", "--checkpoint", self.folder / "warm")
+            self.run("--steps", "1", "--checkpoint", self.folder / "warm", "--force")
             startup = (time.monotonic() - begin) / (i + 1)
         last, partials, saves, advanced, losses = 0, 0, 0, 0, {}
         for trial in range(self.options.kills):

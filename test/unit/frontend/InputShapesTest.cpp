@@ -130,5 +130,27 @@ TEST(InputShapes, InputsWithoutABatchAreOneSample) {
               HasSubstr("--batch=4 conflicts with 1"));
 }
 
+/// A batch that nodes hold where --batch does not reach: said where the file's own would do, whatever node stumbles.
+TEST(InputShapes, ABatchThatTheFileFixes) {
+  TrainingSpec spec;
+  spec.batch = 4;
+  const char *way = "; the file fixes the batch at 2, and its nodes hold that number: export it with an open batch "
+                    "(dynamic_shapes, dynamic_axes of PyTorch's older exporter), or leave out --batch=4";
+  const std::string reshaped = "g (float[2, 6, 3] x) => (float[2, 6, 4] y) { flat = Constant<value_ints = [12, 3]>() "
+                               "f = Reshape(x, flat) h = MatMul(f, w) back = Constant<value_ints = [2, 6, "
+                               "4]>() y = Reshape(h, back) }",
+                    expanded = "g (float[2, 3] x) => (float[2, 4] y) { s = Constant<value_ints = [2, 3]>() "
+                               "e = Expand(x, s) y = MatMul(e, w) }",
+                    pooled = "g (float[2, 6] x) => (float[4, 4] y) { s = Constant<value_ints = [4, 3]>() "
+                             "f = Reshape(x, s) y = MatMul(f, w) }";
+  EXPECT_THAT(imported(reshaped, spec).error,
+              testing::AllOf(HasSubstr("cannot reshape [4, 6, 3] (72 elements) to [12, 3]"), testing::EndsWith(way)));
+  EXPECT_THAT(imported(expanded, spec).error, testing::EndsWith(way));
+  // The file's own batch would not do either.
+  EXPECT_THAT(imported(pooled, spec).error, testing::Not(HasSubstr("the file fixes")));
+  spec.batch = 2;
+  EXPECT_EQ(imported(reshaped, spec).error, "");
+}
+
 } // namespace
 } // namespace sluice

@@ -57,7 +57,22 @@ TEST(Arguments, FillsDefaultsByOptimizer) {
 }
 
 TEST(Arguments, RefusesUnknownAndMissing) {
-  expectRefused({"--dta", "d"}, "unknown flag '--dta'");
+  expectRefused({"--dta", "d"}, "unknown flag '--dta' (see --help); did you mean --data?");
+  for (const auto &[word, meant] : {std::pair{"--epoch=3", "--epochs"},
+                                    {"--ephocs", "--epochs"},
+                                    {"--learning", ""},
+                                    {"--batch", ""},
+                                    {"--validation_split=20%", "--validation-split"},
+                                    {"--x", ""}}) {
+    const std::string message = text("unknown flag '", std::string(word).substr(0, std::string(word).find('=')),
+                                     "' (see --help)", *meant ? text("; did you mean ", meant, "?") : "");
+    expectRefused({"--data", "d", word}, message);
+    try {
+      parse({"--data", "d", word});
+    } catch (const UsageError &error) {
+      EXPECT_EQ(error.what(), message);
+    }
+  }
   expectRefused({"data"}, "unknown argument 'data'");
   expectRefused({"-h"}, "unknown flag '-h'");
   expectRefused({"--data"}, "--data needs a value");

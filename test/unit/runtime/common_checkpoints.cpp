@@ -103,6 +103,37 @@ TEST_F(Checkpoints, OfOthersAreLeftAlone) {
   EXPECT_EQ(stepOf("c/checkpoint.safetensors"), "7");
 }
 
+/// Nor are those of another run of the same model, which a forgotten --resume would cost.
+TEST_F(Checkpoints, OfAFormerRunAreNotWrittenOver) {
+  const std::string evaluated = "--data data --evaluate data --best loss ";
+  ASSERT_EQ(run(evaluated + "--steps 4 --checkpoint c"), 0) << err;
+  ASSERT_EQ(run("--data data --steps 2 --checkpoint d"), 0) << err;
+  const std::string newest = folder.read("c/checkpoint.safetensors"), best = folder.read("c/best.safetensors");
+  const char *ways = ", would write over: go on from there by --resume c, name another folder, or add --force";
+  expectFailure(1, "--data data --steps 9 --checkpoint ./c/",
+                "c/checkpoint.safetensors is from step 4 of another run of this model, which this run, from the start, "
+                "would write over: go on from there by --resume ./c/, name another folder, or add --force");
+  expectFailure(1, evaluated + "--steps 9 --checkpoint c", ways);
+  expectFailure(1, "--data data --steps 9 --resume d --checkpoint c", "which this run, from d/checkpoint.safetensors");
+  std::filesystem::rename(folder / "c/checkpoint.safetensors", folder / "c/kept");
+  expectFailure(1, "--data data --steps 9 --checkpoint c",
+                "go on from there by --resume c/best.safetensors, name another");
+  std::filesystem::rename(folder / "c/kept", folder / "c/checkpoint.safetensors");
+  EXPECT_EQ(folder.read("c/checkpoint.safetensors"), newest);
+  EXPECT_EQ(folder.read("c/best.safetensors"), best);
+  // Going on, also from an earlier one, leaves the best where it is.
+  ASSERT_EQ(run("--data data --steps 5 --resume c/best.safetensors --checkpoint c"), 0) << err;
+  EXPECT_EQ(folder.read("c/best.safetensors"), best);
+  // What is written over with --force leaves none of the former run as if it were this one's.
+  ASSERT_EQ(run("--data data --steps 1 --checkpoint c --force"), 0) << err;
+  EXPECT_EQ(files("c"), (std::vector<std::string>{"checkpoint.safetensors", "recipe.toml"}));
+  ASSERT_EQ(run(evaluated + "--steps 4 --checkpoint c --force"), 0) << err;
+  EXPECT_EQ(folder.read("c/best.safetensors"), best);
+  // No step is nothing to lose.
+  ASSERT_EQ(run("--data data --steps 0 --checkpoint e"), 0) << err;
+  ASSERT_EQ(run("--data data --steps 1 --checkpoint e"), 0) << err;
+}
+
 TEST_F(Checkpoints, BehindADamagedOneTheFormerIsOffered) {
   const std::string keep = "--checkpoint c --checkpoint-every 2 --keep-checkpoints 2 ";
   ASSERT_EQ(run(common + "--steps 10 --checkpoint whole"), 0) << err;
@@ -282,7 +313,7 @@ protected:
 } // namespace
 
 TEST_F(Writer, SavesTheStateOfTheMoment) {
-  CheckpointWriter writer(session, program, folder.path, 2, "steps = 1\n", false);
+  CheckpointWriter writer(session, program, folder.path, 2, "steps = 1\n", false, false);
   for (int step = 1; step <= 5; ++step) {
     fill(static_cast<float>(step));
     writer.save(at(step));
@@ -302,7 +333,7 @@ TEST_F(Writer, SavesTheStateOfTheMoment) {
 TEST_F(Writer, SavesFrozenWeightsButNoOtherConstants) {
   const float given = 7, none = 0;
   session.write(variables[2].tensor, &given); // as --init does
-  CheckpointWriter writer(session, program, folder.path, 1, "", false);
+  CheckpointWriter writer(session, program, folder.path, 1, "", false, false);
   writer.save(at(1));
   writer.finish();
   EXPECT_FALSE(SafetensorsFile(folder / "checkpoint.safetensors").contains("c"));
@@ -314,7 +345,7 @@ TEST_F(Writer, SavesFrozenWeightsButNoOtherConstants) {
 }
 
 TEST_F(Writer, SaysWhatFailedAndGoesOn) {
-  CheckpointWriter writer(session, program, folder / "c", 1, "", false);
+  CheckpointWriter writer(session, program, folder / "c", 1, "", false, false);
   writer.save(at(1));
   EXPECT_EQ(writer.lastWritten(), -1);
   expectError<DataError>([&] { writer.check(); }, "c/checkpoint.safetensors: No such file or directory");

@@ -7,6 +7,23 @@
 
 using DataFlags = TinyProgram;
 
+/// A resumed run is told of the flag that makes its data other data.
+TEST_F(DataFlags, AForgottenValidationSplitIsNamed) {
+  ASSERT_EQ(run("--data data --epochs 1 --validation-split 20% --checkpoint c"), 0) << err;
+  expectFailure(
+      1, "--data data --epochs 2 --resume c --checkpoint c",
+      "data holds 22 samples, the run in c was trained on 18; give it the data that it had, or start anew with "
+      "its weights: --init=c/checkpoint.safetensors; unlike c/recipe.toml: no --validation-split=20%; "
+      "--recipe=c/recipe.toml takes what it says");
+}
+
+TEST_F(DataFlags, AWarmupBeyondTheEndIsWarnedOf) {
+  ASSERT_EQ(run("--data data --steps 2 --warmup 10 --checkpoint c"), 0);
+  EXPECT_EQ(err, "tiny: warning: --warmup takes 10 steps, the run ends after 2: none has the rate of --lr\n");
+  ASSERT_EQ(run("--data data --steps 10 --warmup 10 --resume c"), 0);
+  EXPECT_EQ(err, "");
+}
+
 TEST_F(DataFlags, ValidationSplitParts) {
   ASSERT_EQ(run("--data data --epochs 2 --shuffle --validation-split 20% --log log.jsonl"), 0) << err;
   int evaluations = 0;

@@ -150,7 +150,7 @@ TEST_F(TinyProgram, WithoutAThreadEndsWithThree) {
     std::filesystem::remove(folder / "fired");
     const int status = shell("FAULT=pthread_create:" + std::to_string(n) +
                                  ":EAGAIN LD_PRELOAD=" SLUICE_FAULTY_FILES
-                                 " timeout 60 ./tiny --data data --threads 4 --steps 3 --checkpoint c",
+                                 " timeout 60 ./tiny --data data --threads 4 --steps 3 --checkpoint c --force",
                              "offload");
     if (!folder.has("fired")) {
       EXPECT_EQ(status, 0) << err;

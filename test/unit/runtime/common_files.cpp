@@ -169,7 +169,7 @@ TEST_F(Files, WhatOthersWroteIsWrittenOverWithForceOnly) {
       "--data data --steps 1 --log log --trace trace --dump-gradients gradients --profile-out profile --checkpoint d";
   folder.write("log", "");
   ASSERT_EQ(run(all), 0) << err;
-  EXPECT_EQ(run(all), 0) << err;
+  EXPECT_EQ(run(all + " --resume d"), 0) << err;
 }
 
 TEST_F(Files, StandardStreamsThatAreClosedGetNoFile) {

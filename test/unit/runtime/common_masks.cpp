@@ -265,5 +265,7 @@ TEST(Masks, FitTheProgramOrSayWhy) {
   const Input two[] = {{"x", {}, host(0, {2, 2, 8, 8}), 0}, classes[1]};
   refused(programWith(two), "segmentation has images of 1 or 3 channels, input 'x' takes (2, 2, 8, 8)");
   const Input one[] = {classes[0]};
-  refused(programWith(one), "segmentation has an image and a mask, this program takes 1 input");
+  refused(programWith(one), "segmentation has an image and a mask, this program takes 'x': use .npy files");
+  const Input three[] = {{"x", {}, host(0, {2, 1, 8, 8}), 0}, {"y", {}, host(0, {2, 1, 8, 8}), 0}, classes[1]};
+  refused(programWith(three), "this program takes 'x', 'y' and, to compare with, 'target': use .npy files");
 }

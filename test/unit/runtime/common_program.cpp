@@ -115,8 +115,9 @@ TEST_F(TinyProgram, SameSeedSameBits) {
 TEST_F(TinyProgram, DelaysChangeNoBit) {
   ASSERT_EQ(run("--data data --steps 9 --shuffle --seed 3 --log a --checkpoint a-end"), 0) << err;
   for (std::string seed : {"1", "2", "3"}) {
-    ASSERT_EQ(
-        run("--data data --steps 9 --shuffle --seed 3 --log d --checkpoint d-end", "offload' SLUICE_DELAY='" + seed), 0)
+    ASSERT_EQ(run("--data data --steps 9 --shuffle --seed 3 --log d --checkpoint d-end --force",
+                  "offload' SLUICE_DELAY='" + seed),
+              0)
         << err;
     EXPECT_EQ(losses("a"), losses("d"));
     EXPECT_EQ(folder.read("a-end/checkpoint.safetensors"), folder.read("d-end/checkpoint.safetensors"));

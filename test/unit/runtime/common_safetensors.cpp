@@ -73,6 +73,12 @@ TEST(Safetensors, RefusesHostileHeaders) {
   path = folder.write("beyond", std::string("\x03\0\0\0\0\0\0\0{}", 10));
   expectError<DataError>([&] { SafetensorsFile file(path); }, "its length 3 is above");
 
+  path = folder.write("torch.pt", std::string("PK\x03\x04\0\0\x08\x08\0\0\0\0", 12));
+  expectError<DataError>([&] { SafetensorsFile file(path); },
+                         "not a safetensors file but a zip archive, as torch.save writes it: save the state_dict by");
+  path = folder.write("old.pt", "\x80\x02\x8a\x0al\xfc\x9c\x46\xf9 j\xa8P");
+  expectError<DataError>([&] { SafetensorsFile file(path); }, "not a safetensors file but a pickle, as torch.save");
+
   expectRefused("", "bad safetensors header");
   expectRefused("nonsense", "bad safetensors header");
   expectRefused("[]", "not a JSON object");

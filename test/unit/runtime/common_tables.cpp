@@ -162,6 +162,10 @@ TEST(Table, AsksWhatItsFirstLineIs) {
   for (const char *first : {"0,1,2", "a,2019,c", "1,,2"})
     expectError<DataError>([&] { read(first + std::string("\n3e4,4,2\n")); },
                            std::string("the first line, '") + first + "', may name the columns or be a sample");
+  expectError<DataError>(
+      [&] { read("a;b;c\n3,5;4;2\n"); },
+      "t.csv: the first line, 'a;b;c', has semicolons and no commas, which separate the fields of csv");
+  expectError<DataError>([&] { read("1\t2\t1\n"); }, "has tabs and no commas");
   expectError<UsageError>([&] { read("1,2,1\n", ",header=maybe"); }, "header=yes or header=no, got 'maybe'");
 }
 

@@ -65,8 +65,8 @@ TEST(Tokens, AreReadAsWhatTheyAre) {
   EXPECT_EQ(ids("i64.bin,type=int64,stride=3"), wanted);
   EXPECT_EQ(ids("i64.bin,stride=3,type=int64"), wanted);
   EXPECT_EQ(ids("u32.bin,type=uint16"), (std::vector<int64_t>{0, 3, 0, 3, 0, 400}));
-  expectError<UsageError>([&] { ids("i64.bin,type=float"); }, "the type is one of uint16, uint32, int32, int64");
-  expectError<UsageError>([&] { ids("i64.bin,type="); }, "type= names nothing: uint16");
+  expectError<UsageError>([&] { ids("i64.bin,type=float"); }, "the type is one of uint8, uint16, uint32, int32, int64");
+  expectError<UsageError>([&] { ids("i64.bin,type="); }, "type= names nothing: the type is one of uint8, uint16");
 
   folder.write("a.npy", npyArray("<u2", "(18,)", shorts));
   folder.write("b.npy", npyArray("<i8", "(18,)", longs));
@@ -85,7 +85,12 @@ TEST(Tokens, AreReadAsWhatTheyAre) {
   expectError<DataError>([&] { ids("i.bin,type=int64"); }, "the window at token 0 holds -100, 'ids' must lie");
 
   folder.write("t.txt", "It was the best of times, it was the worst of times.");
-  expectError<DataError>([&] { ids("t.txt"); }, "t.txt is text: tokens: takes ids");
+  expectError<DataError>([&] { ids("t.txt"); }, "t.txt is text: tokens: takes ids, which a tokenizer makes of it; "
+                                                ",type=uint8 takes each of its bytes as an id");
+  EXPECT_EQ(ids("t.txt,type=uint8"), (std::vector<int64_t>{'w', 'a', 's', 'a', 's', ' '}));
+  EXPECT_EQ(Dataset(from("tokens:" + folder / "t.txt,type=uint8"), program).samples(), 17); // 52 bytes
+  folder.write("b.bin", "\x01\x7f\x80\xff\xfe\x02\x03");
+  EXPECT_EQ(ids("b.bin,type=uint8"), (std::vector<int64_t>{255, 254, 2, 254, 2, 3}));
   folder.write("t.txt", "\xd0\x94\xd0\xb5\xd0\xbd\xd1\x8c \xd0\xb8 \xd0\xbd\xd0\xbe\xd1\x87\xd1\x8c, "
                         "\xe6\x97\xa5\xe6\x9c\xac\xe8\xaa\x9e\n");
   expectError<DataError>([&] { ids("t.txt"); }, "t.txt is text");

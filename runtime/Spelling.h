@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a misspelt word may have meant.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace sluice {
+
+/// How many characters are to be put in, left out, replaced or exchanged with their neighbour to make `b` of `a`, none
+/// of them twice (Damerau 1964).
+inline size_t editDistance(const std::string &a, const std::string &b) {
+  std::vector<std::vector<size_t>> to(a.size() + 1, std::vector<size_t>(b.size() + 1));
+  for (size_t i = 0; i <= a.size(); ++i)
+    for (size_t j = 0; j <= b.size(); ++j) {
+      if (i == 0 || j == 0) {
+        to[i][j] = i + j;
+        continue;
+      }
+      to[i][j] = std::min({to[i - 1][j] + 1, to[i][j - 1] + 1, to[i - 1][j - 1] + (a[i - 1] != b[j - 1])});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        to[i][j] = std::min(to[i][j], to[i - 2][j - 2] + 1);
+    }
+  return to[a.size()][b.size()];
+}
+
+/// "; did you mean --epochs?" of the nearest of `known` flags, all with their dashes, where one is near enough to be
+/// meant; else nothing.
+inline std::string didYouMean(const std::string &flag, const std::vector<std::string> &known) {
+  constexpr size_t dashes = 2, shortest = 3, longest = 64;
+  if (flag.size() < dashes + shortest || flag.size() > longest || flag.compare(0, dashes, "--") != 0)
+    return "";
+  size_t near = std::max<size_t>(1, (flag.size() - dashes) / 3) + 1;
+  std::string found;
+  for (const std::string &one : known)
+    if (const size_t distance = editDistance(flag, one); distance < near) {
+      near = distance;
+      found = one;
+    }
+  return found.empty() ? "" : "; did you mean " + found + "?";
+}
+
+} // namespace sluice
