@@ -72,7 +72,7 @@ protected:
   /// Until the program makes no further such call; later ones are the same few in turn, so that not each of them must
   /// fail. Returns how many were reached.
   int failEach(const std::string &call, const std::string &kind, bool harmless) {
-    for (int n = 1;; n += 1 + n / 8) {
+    for (int n = 1;; n += 1 + n / 16) {
       const std::string fault = call + ":" + std::to_string(n) + ":" + kind;
       SCOPED_TRACE(fault);
       const int status = go(fault);
