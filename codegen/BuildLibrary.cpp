@@ -90,11 +90,14 @@ private:
   Status linkShared(const std::string &) {
     if (Status written = write("exports.map", "{ global: sluice_*; local: *; };\n"); !written)
       return written;
+    // -Wl splits at commas, which names may have.
     Words arguments = {"-shared",
                        "-o",
                        in("lib" + name + ".so"),
-                       "-Wl,-soname,lib" + name + ".so",
-                       "-Wl,--version-script=" + in("exports.map"),
+                       "-Xlinker",
+                       "-soname=lib" + name + ".so",
+                       "-Xlinker",
+                       "--version-script=" + in("exports.map"),
                        "-Wl,--gc-sections,--as-needed,-s,-z,relro,-z,now",
                        in("whole.o")};
     llvm::append_range(arguments, with.link);

@@ -235,6 +235,8 @@ Status refuse(const DriverOptions &o) {
   if (o.maxBatch && o.spec.batch)
     return Error{"--max-batch looks for the batch, --batch=" + std::to_string(*o.spec.batch) +
                  " fixes it; give one of them"};
+  if (o.emit == Emit::Library && o.pipeline.target != Target::Host)
+    return Error{"--emit=library is for --target=host; with cuda write a program with --emit=project"};
   return Success{};
 }
 

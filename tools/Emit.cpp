@@ -143,9 +143,9 @@ public:
       emit.preparation = preparationOf(file);
     }
     ExportTemplate exported;
-    // A project whose weights are drawn stays small: it carries no template either.
     if (options.emit == Emit::Library)
       emit.library = codegen::libraryIdentifier(name);
+    // A project whose weights are drawn stays small: it carries no template either.
     if (options.emit == Emit::Binary || options.emit == Emit::Library ||
         (options.emit == Emit::Project && emit.weightsFile)) {
       auto built = exportTemplate(file, trainedTensors());
@@ -308,9 +308,6 @@ Status sluice::checkDestination(const DriverOptions &options, const OnnxFile &fi
   const fs::path output = outputPath(options);
   if (options.emit == Emit::Project)
     return destinations.checkProject(output);
-  if (options.emit == Emit::Library && options.pipeline.target != Target::Host)
-    return Error{options.model +
-                 ": --emit=library is for --target=host; with cuda write a program with --emit=project"};
   if (options.emit == Emit::Library) {
     for (const auto &[file, made, always] : filesOf(options.emit, output.filename().string()))
       if (Status free = always ? destinations.check(output.parent_path() / file, made) : Success{}; !free)

@@ -11,7 +11,7 @@ import pathlib
 import tempfile
 
 from ._abi import Cancelled, DataError, Error, LossNotFinite, NoMemory, UsageError
-from ._compiler import build, export
+from ._compiler import build, export, roles
 from ._trainer import Plan, Trainer
 
 __all__ = ["Cancelled", "DataError", "Error", "LossNotFinite", "NoMemory", "Plan", "Trainer", "UsageError", "compile"]
@@ -34,4 +34,5 @@ def compile(model, example=None, *, budget=None, seed=0, threads=0, memory_limit
     if example is None:
         raise TypeError("a module needs an example of what its forward takes")
     with tempfile.TemporaryDirectory() as folder:
-        return Trainer(build(export(model, example, folder), options, hear), module=model, **opened)
+        path = export(model, example, folder)
+        return Trainer(build(path, roles(model, path, options), hear), module=model, **opened)

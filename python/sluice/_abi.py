@@ -100,10 +100,10 @@ class Library:
 
 
 def tensors(arrays):
-    """A C array of (name, array) pairs, which have to stay as long as it is used."""
+    """A C array of (name, array) pairs, which have to stay as long as it is used; a name of None: by its place."""
     made = (Tensor * max(1, len(arrays)))()
     for place, (name, array) in zip(made, arrays):
-        place.name = name.encode()
+        place.name = name.encode() if name else None
         place.data, place.type, place.rank = array.ctypes.data, I64 if array.dtype.kind == "i" else F32, array.ndim
         place.shape = (c.c_int64 * max(1, array.ndim))(*array.shape)
     return made, len(arrays)

@@ -2,8 +2,6 @@
 """Values of the caller as arrays that a library can read: without a copy where they are dense and of the right type already."""
 import numpy as np
 
-TYPES = {"f32": np.float32, "i64": np.int64}
-
 
 def to_array(values, kind):
     """`values`: an array, a tensor of PyTorch or of whoever speaks DLPack, or nested lists. Numbers of other widths are converted; what would lose
@@ -16,11 +14,11 @@ def to_array(values, kind):
             values = values.cpu()
         values = np.from_dlpack(values)
     array = np.asarray(values)
-    if array.dtype.kind not in "biuf" or (kind == "i64" and array.dtype.kind == "f"):
-        raise TypeError(f"values of type {array.dtype} for an input of type {np.dtype(TYPES[kind])}")
+    if array.dtype.kind not in "biuf" or (kind == "int64" and array.dtype.kind == "f"):
+        raise TypeError(f"values of type {array.dtype} for an input of type {kind}")
     if array.dtype == np.uint64 and array.size and array.max() > np.iinfo(np.int64).max:
         raise ValueError("a whole number above 2^63 - 1")
-    return np.ascontiguousarray(array, TYPES[kind])
+    return np.asarray(array, kind, order="C")  # ascontiguousarray makes a dimension of a single number
 
 
 def named(values, inputs):

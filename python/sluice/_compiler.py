@@ -47,18 +47,22 @@ def _processor():
     return next((line for line in lines if line.startswith(("flags", "Features"))), ""), os.cpu_count()
 
 
+def _by_content(flag):
+    """A flag with a digest in the place of each file that it names."""
+    return re.sub(r"[^=@,:]+", lambda word: hashlib.sha256(pathlib.Path(word[0]).read_bytes()).hexdigest() if os.path.isfile(word[0]) else word[0], flag)
+
+
 def _digest(model, flags, compiler):
     """Of all that a library depends on: the model, the external data that it names, the files that flags name, compiler and processor."""
     text, state = model.read_bytes(), hashlib.sha256()
     state.update(text)
     # A StringStringEntryProto {"location": NAME} of a tensor.
     beside = {text[found.end():found.end() + found[1][0]].decode(errors="replace") for found in re.finditer(rb"\x0a\x08location\x12([\x01-\x7f])", text, re.S)}
-    named = {part for flag in flags for part in re.split(r"[=@,:]", flag) if part and os.path.isfile(part)}
-    for path in sorted({model.parent / name for name in beside} | {pathlib.Path(name) for name in named}):
+    for path in sorted(model.parent / name for name in beside):
         if path.is_file():
             state.update(f"{path} {path.stat().st_size} {path.stat().st_mtime_ns}".encode())
     stat = compiler.stat()
-    state.update(repr((flags, str(compiler.resolve()), stat.st_size, stat.st_mtime_ns, _processor())).encode())
+    state.update(repr(([_by_content(flag) for flag in flags], str(compiler.resolve()), stat.st_size, stat.st_mtime_ns, _processor())).encode())
     return state.hexdigest()[:32]
 
 
@@ -86,6 +90,24 @@ def build(model, options, notes):
             if not library.exists():
                 raise
     return library
+
+
+def roles(module, model, options):
+    """`options` with what the module says and its file `model` cannot: which parameters are trained, and that buffers of numbers are not. Running
+    statistics are known by their op; a list of names that are all unknown would be refused."""
+    statistics = ("running_mean", "running_var", "num_batches_tracked")
+    buffers = [name for name, buffer in module.named_buffers() if buffer.is_floating_point() and name.rpartition(".")[2] not in statistics]
+    frozen = [name for name, parameter in module.named_parameters() if not parameter.requires_grad] + buffers
+    trained = [name for name, parameter in module.named_parameters() if parameter.requires_grad]
+    said, text = dict(options), model.read_bytes()
+    for flag, names in (("freeze", frozen), ("train", trained)):
+        names = [name for name in names if name.encode() in text]
+        if names:
+            path = model.parent / f"{flag}.txt"
+            path.write_text("".join(re.escape(name) + "\n" for name in names))
+            own = said.get(flag) or []
+            said[flag] = [*([own] if isinstance(own, str) else own), f"@{path}"]
+    return said
 
 
 def export(module, example, folder):

@@ -43,13 +43,13 @@ def _alone(method):
 class Trainer:
     """Weights, optimizer and memory of one training. Close it, or use it as a context, to free them early. Threads may share it."""
 
-    def __init__(self, library, *, module=None, seed=0, threads=0, memory_limit=0, offload_to=None, log=None, **hyperparameters):
+    def __init__(self, library, *, module=None, seed=0, threads=0, memory_limit=0, offload_to=None, log=None):
         self._handle, self._module = Model(), module
         self._lock, self._caller = threading.Lock(), None
         # Of BatchNorm, which the file lacks: steps from here on are added.
         self._tracked = {name: value.clone() for name, value in module.state_dict().items() if name.endswith("num_batches_tracked")} if module is not None else {}
         self._library = Library(library)
-        self._progress, self._shown = None, None
+        self._progress, self._raised = None, None
         self._callbacks = LOG(lambda _, line: log(line.decode(errors="replace")) if log else None), PROGRESS(self._on_progress)
         options = Options(size=c.sizeof(Options), seed=seed, threads=threads, memory_limit=memory_limit, log=self._callbacks[0], progress=self._callbacks[1],
                           offload_to=str(offload_to).encode() if offload_to else None)
@@ -59,7 +59,6 @@ class Trainer:
         self._targets = [one for one in self.plan["inputs"] if one["target"]]
         if module is not None:
             self.load_state_dict(module.state_dict())
-        self.set(**hyperparameters)
 
     # ---- Training
 
@@ -168,7 +167,7 @@ class Trainer:
 
     def read(self, name):
         one = self._variable(name)
-        array = np.empty(one["shape"], np.int64 if one["type"] == "i64" else np.float32)
+        array = np.empty(one["shape"], one["type"])
         self._call("read", one["name"].encode(), array.ctypes.data, array.nbytes)
         return array
 

@@ -118,9 +118,8 @@ void close(sluice_model *handle) {
     handle->closes = true; // when the call ends that this is a callback of
     return;
   }
-  {
-    const Turn turn(handle);
-  } // of a call that still runs
+  handle->mutex.lock(); // a call that still runs ends before
+  handle->mutex.unlock();
   delete handle;
 }
 

@@ -2,6 +2,7 @@
 // The plan and the variables of a program as JSON.
 #include "runtime/library/Model.h"
 
+#include "runtime/files/Npy.h"
 #include "runtime/program/Predict.h"
 
 #include "nlohmann/json.hpp"
@@ -23,32 +24,12 @@ static Json shapeOf(const Tensor &tensor) {
   return shape;
 }
 
-static const char *typeOf(const Tensor &tensor) {
-  switch (tensor.type) {
-  case DataType::F32:
-    return "f32";
-  case DataType::BF16:
-    return "bf16";
-  case DataType::F16:
-    return "f16";
-  case DataType::I64:
-    return "i64";
-  case DataType::I32:
-    return "i32";
-  case DataType::U8:
-    return "u8";
-  case DataType::Bit:
-    return "bit";
-  }
-  return "?";
-}
-
 std::string describePlan(const Program &program) {
   Json inputs = Json::array(), outputs = Json::array(), tensors = Json::array();
   for (int i = 0; i < program.inputCount; ++i) {
     const Input &input = program.inputs[i];
     inputs.push_back({{"name", input.name},
-                      {"type", typeOf(input.staging)},
+                      {"type", typeName(input.staging.type)},
                       {"shape", shapeOf(input.staging)},
                       {"target", isTarget(program, i)},
                       {"predicted", isPredictedFrom(program, i)},
@@ -94,7 +75,7 @@ std::string describeVariables(const Program &program) {
                     {"also", also},
                     {"role", roles[static_cast<int>(variable.role)]},
                     {"weight", isModelTensor(variable)},
-                    {"type", typeOf(variable.tensor)},
+                    {"type", typeName(variable.tensor.type)},
                     {"shape", shapeOf(variable.tensor)},
                     {"bytes", variable.tensor.bytes()}});
   }

@@ -4,6 +4,7 @@
 
 #include "runtime/Errors.h"
 #include "runtime/Printable.h"
+#include "runtime/files/Npy.h"
 
 #include <cstring>
 
@@ -12,15 +13,12 @@ namespace sluice {
 /// Bytes of one tensor: more is a mistake, and would not be counted rightly.
 static constexpr int64_t most = int64_t{1} << 48;
 
-static std::string shapeText(const int64_t *dims, int rank) {
-  std::string words;
-  for (int i = 0; i < rank; ++i)
-    words += (i ? "," : "") + std::to_string(dims[i]);
-  return "[" + words + "]";
-}
+static std::string shapeText(const int64_t *dims, int rank) { return numpyShape({dims, dims + rank}); }
 
-static const char *typeName(int type) {
-  return type == SLUICE_F32 ? "f32" : type == SLUICE_I64 ? "i64" : "of no known type";
+static const char *typeText(sluice_type type) {
+  return type == SLUICE_F32   ? typeName(DataType::F32)
+         : type == SLUICE_I64 ? typeName(DataType::I64)
+                              : "of no known type";
 }
 
 void MemorySource::take(int input, const sluice_tensor &tensor) {
@@ -30,9 +28,8 @@ void MemorySource::take(int input, const sluice_tensor &tensor) {
     throw UsageError(what + " is given twice");
   if (!tensor.data || tensor.rank < 0 || tensor.rank > Shape::maxRank || (tensor.rank > 0 && !tensor.shape))
     throw UsageError(text(what, " has no data, or no shape of at most ", Shape::maxRank, " dimensions"));
-  const int type = known.staging.type == DataType::I64 ? SLUICE_I64 : SLUICE_F32;
-  if (tensor.type != type)
-    throw UsageError(text(what, " is ", typeName(tensor.type), ", the model takes ", typeName(type)));
+  if (tensor.type != (known.staging.type == DataType::I64 ? SLUICE_I64 : SLUICE_F32))
+    throw UsageError(text(what, " is ", typeText(tensor.type), ", the model takes ", typeName(known.staging.type)));
   Shape shape = known.staging.shape;
   if (!known.shared) {
     if (!isKnown && tensor.rank > 0)

@@ -65,12 +65,9 @@ Model::Model(const sluice_program &library, const sluice_options &options)
   beginSession(*session, program, arguments.stepState(program.optimizer), {}, true, say);
   startAverages(*session, program);
   startLossScale(*session, program, arguments, false);
-  run.preparation = preparation();
+  if (program.preparation)
+    run.preparation = readPreparation(program.preparation);
   beginSteps();
-}
-
-Preparation Model::preparation() const {
-  return program.preparation ? readPreparation(program.preparation) : Preparation();
 }
 
 /// The flags that are hyperparameters of a step, without those that are words.
@@ -144,7 +141,6 @@ void Model::endStepThatFailed() {
   } catch (const ValueNotStorable &) {
     session->forgetFailure();
     beginSteps();
-    return;
   } catch (const std::exception &error) {
     broken = error.what();
   }

@@ -55,7 +55,6 @@ private:
   void throwIfCancelled();
   bool isCancelled(int64_t all);
   const Variable &variable(const std::string &name, size_t bytes) const;
-  Preparation preparation() const;
 
   const sluice_options options;
   Program program; ///< with the files where they are

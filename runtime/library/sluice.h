@@ -51,7 +51,8 @@ typedef struct sluice_options {
   /* A line of text that whoever runs this should see; may be null. On any thread. */
   void (*log)(void *user, const char *line);
   /* Before each batch of an evaluation or a prediction; `done` samples of `all` were before it. Other than 0 cancels.
-     May be null. On the thread of the call. */
+     May be null. On the thread of the call, whose handle it may close, for when the call ends, and not use otherwise.
+   */
   int (*progress)(void *user, int64_t done, int64_t all);
   void *user;
 } sluice_options;
@@ -100,8 +101,8 @@ sluice_status sluice_predict(sluice_model *model, const sluice_tensor *inputs, i
                              const sluice_output *outputs, int output_count);
 
 /* Weights, running statistics and the optimizer's state by their names, which sluice_variables() lists:
-   [{"name": ..., "also": [other names], "role": "parameter", "weight": true, "type": "f32", "shape": [...], "bytes":
-   N},
+   [{"name": ..., "also": [other names], "role": "parameter", "weight": true, "type": "float32", "shape": [...],
+   "bytes": N},
    ...]; a weight is what files of weights hold. `bytes` has to be exact. */
 sluice_status sluice_variables(sluice_model *model, const char **json);
 sluice_status sluice_read(sluice_model *model, const char *name, void *data, size_t bytes);

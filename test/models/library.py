@@ -14,29 +14,10 @@ import numpy as np
 
 from compare import load, of_steps
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python"))
+from sluice._abi import Options, Output, PROGRESS, tensors  # noqa: E402
+
 BAD_DATA, USAGE, NO_MEMORY, CANCELLED = 1, 2, 3, 7
-LOG, PROGRESS = c.CFUNCTYPE(None, c.c_void_p, c.c_char_p), c.CFUNCTYPE(c.c_int, c.c_void_p, c.c_int64, c.c_int64)
-
-
-class Options(c.Structure):
-    _fields_ = [("size", c.c_size_t), ("program", c.c_void_p), ("files", c.c_char_p), ("offload_to", c.c_char_p), ("memory_limit", c.c_uint64),
-                ("seed", c.c_uint64), ("threads", c.c_int), ("log", LOG), ("progress", PROGRESS), ("user", c.c_void_p)]
-
-
-class Tensor(c.Structure):
-    _fields_ = [("name", c.c_char_p), ("data", c.c_void_p), ("type", c.c_int), ("rank", c.c_int), ("shape", c.POINTER(c.c_int64))]
-
-
-class Output(c.Structure):
-    _fields_ = [("name", c.c_char_p), ("data", c.c_void_p), ("bytes", c.c_size_t)]
-
-
-def tensors(arrays):
-    """Of arrays by name, or by place where the name is None. The arrays have to stay."""
-    made = [Tensor(name.encode() if name else None, array.ctypes.data, 1 if array.dtype == np.int64 else 0, array.ndim,
-                   (c.c_int64 * array.ndim)(*array.shape)) for name, array in arrays]
-    return (Tensor * len(made))(*made), len(made)
-
 
 class Failed(Exception):
     def __init__(self, status, message):
@@ -140,11 +121,11 @@ def checkpoints(folder, one, x, y, losses):
 def mistakes(folder, one, x, y, losses):
     model = Model(one)
     batch = slice(0, 8)
-    refused(USAGE, "input 'input' has the shape [8,15], the model takes [8,16]", model.step, np.ascontiguousarray(x[batch, :15]), y[batch])
-    refused(USAGE, "input 'input' has the shape [4,16], the model takes [8,16]", model.step, x[:4], y[:4])
+    refused(USAGE, "input 'input' has the shape (8, 15), the model takes (8, 16)", model.step, np.ascontiguousarray(x[batch, :15]), y[batch])
+    refused(USAGE, "input 'input' has the shape (4, 16), the model takes (8, 16)", model.step, x[:4], y[:4])
     refused(USAGE, "has 0 samples", model.evaluate, x[:0], y[batch])
     refused(BAD_DATA, "must lie between 0 and 4", model.step, x[batch], np.full(8, np.iinfo(np.int64).min))
-    refused(USAGE, "input 'target' is f32, the model takes i64", model.step, x[batch], x[batch])
+    refused(USAGE, "input 'target' is float32, the model takes int64", model.step, x[batch], x[batch])
     refused(USAGE, "0 targets are given, the model has 1",
             lambda: model.check(one.sluice_step(model.handle, *tensors([("input", x[batch])]), None, 0, None)))
     refused(USAGE, "no 'nobody' among its inputs",

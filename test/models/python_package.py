@@ -68,6 +68,39 @@ def like_pytorch(x, y):
     return module
 
 
+class Partly(Net):
+    """With a table of positions that is no parameter, a parameter of one number, and layers that stand still."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("table", torch.randn(2, 4, 4))
+        self.scale = torch.nn.Parameter(torch.tensor(0.5))
+        self.norm.weight.requires_grad_(False)
+        self.head.bias.requires_grad_(False)
+
+    def forward(self, x):
+        return super().forward(x * self.scale + self.table)
+
+
+def roles_of_the_module(x, y):
+    torch.manual_seed(2)
+    module = Partly()
+    before = {name: value.clone() for name, value in module.state_dict().items()}
+    trainer = sluice.compile(module, torch.zeros(8, 2, 4, 4))
+    trainer.fit(x, y, lr=0.05)
+    optimizer = torch.optim.SGD((p for p in module.parameters() if p.requires_grad), lr=0.05, momentum=0.9)
+    for i in range(6):
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(module(torch.from_numpy(x[i * 8:i * 8 + 8])), torch.from_numpy(y[i * 8:i * 8 + 8])).backward()
+        optimizer.step()
+    state = trainer.state_dict()
+    for name in ("table", "norm.weight", "head.bias"):
+        assert torch.equal(state[name], before[name]), name
+    for name, value in module.state_dict().items():
+        assert torch.allclose(state[name].float(), value.float(), atol=1e-5), name
+    assert not torch.equal(state["scale"], before["scale"])
+
+
 def like_the_program(module, x, y):
     path = export(module.train(), torch.zeros(8, 2, 4, 4), FOLDER)
     (FOLDER / "data").mkdir()
@@ -101,7 +134,7 @@ def cached_and_refused(x, y):
     raises(sluice.NoMemory, "smallest feasible budget", sluice.compile, path, budget=1000)
     raises(sluice.UsageError, "--loss", sluice.compile, path, loss="beauty")
     raises(sluice.NoMemory, "memory_limit", sluice.compile, path, memory_limit=1000)
-    raises(sluice.UsageError, "has the shape [4,2,4,4], the model takes [8,2,4,4]", trainer.step, x[:4], y[:4])
+    raises(sluice.UsageError, "has the shape (4, 2, 4, 4), the model takes (8, 2, 4, 4)", trainer.step, x[:4], y[:4])
     raises(sluice.DataError, "must lie between 0 and 4", trainer.step, x[:8], y[:8] + 4)
     raises(TypeError, "float", trainer.step, x[:8], y[:8] * 0.5)
     raises(ValueError, "missing ['target']", trainer.step, x[:8])
@@ -116,9 +149,9 @@ def cached_and_refused(x, y):
     asked.start()
     assert all(trainer.variables() for _ in range(200))
     asked.join()
-    assert to_array(torch._neg_view(torch.ones(2)), "f32").tolist() == [-1, -1] and to_array(torch.ones(2, dtype=torch.bfloat16), "f32").tolist() == [1, 1]
+    assert to_array(torch._neg_view(torch.ones(2)), "float32").tolist() == [-1, -1] and to_array(torch.ones(2, dtype=torch.bfloat16), "float32").tolist() == [1, 1]
     shown = torch.zeros(3, 4)
-    assert to_array(shown, "f32").ctypes.data == shown.data_ptr(), "a copy that nobody needs"
+    assert to_array(shown, "float32").ctypes.data == shown.data_ptr(), "a copy that nobody needs"
 
 
 def main():
@@ -126,6 +159,7 @@ def main():
     random = np.random.default_rng(1)
     x, y = random.random((50, 2, 4, 4), np.float32), random.integers(0, 5, 50)
     module = like_pytorch(x, y)
+    roles_of_the_module(x, y)
     like_the_program(module, x, y)
     cached_and_refused(x, y)
 
