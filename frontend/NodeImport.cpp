@@ -62,6 +62,8 @@ Value NodeImport::read(FlatSymbolRefAttr variable, RankedTensorType type) {
   return read;
 }
 
+void NodeImport::changed(FlatSymbolRefAttr variable, Value value) { function.reads[variable.getValue()] = value; }
+
 /// Null after an error.
 train::VariableOp NodeImport::variableOf(const Source &source, const Use &use) {
   Result<train::VariableOp> variable = function.variables.get(source, use, user());

@@ -99,6 +99,8 @@ public:
   mlir::FlatSymbolRefAttr state(int input, Use::Kind kind);
   /// A running statistic as a tensor.
   mlir::Value read(mlir::FlatSymbolRefAttr variable, mlir::RankedTensorType type);
+  /// From here on the variable holds `value`.
+  void changed(mlir::FlatSymbolRefAttr variable, mlir::Value value);
   /// Value known at compile time, or null without an error. Float initializers count.
   const HostTensor *known(int input);
   /// The same without float initializers: those may be parameters.

@@ -48,9 +48,12 @@ Value withBatchStatistics(NodeImport &node, const BatchNorm &norm) {
   if (!norm.mean) // computed ones: nothing takes in the batch's
     return op.getY();
   const int64_t channels = shapeOf(norm.x)[1];
-  train::UpdateStatisticsOp::create(node.builder(), node.loc(), norm.mean.getValue(), norm.variance.getValue(),
-                                    op.getMean(), op.getRstd(), node.f32(momentum), node.f32(norm.epsilon),
-                                    static_cast<uint64_t>(typeOf(norm.x).getNumElements() / channels));
+  const Value mean = node.read(norm.mean, typeOf(norm.scale)), variance = node.read(norm.variance, typeOf(norm.scale));
+  auto update = train::UpdateStatisticsOp::create(node.builder(), node.loc(), op.getMean(), op.getRstd(), mean,
+                                                  variance, node.f32(momentum), node.f32(norm.epsilon),
+                                                  static_cast<uint64_t>(typeOf(norm.x).getNumElements() / channels));
+  node.changed(norm.mean, update.getNewMean());
+  node.changed(norm.variance, update.getNewVar());
   return op.getY();
 }
 

@@ -164,8 +164,6 @@ void Variables::removeUnused() {
   module.walk([&](Operation *op) {
     if (auto read = dyn_cast<train::ReadOp>(op))
       used.insert(read.getVariable());
-    if (auto update = dyn_cast<train::UpdateStatisticsOp>(op))
-      used.insert({update.getRunningMean(), update.getRunningVar()});
   });
   for (auto entry = made.begin(); entry != made.end();) {
     bool keep = used.count(entry->second.getSymName());

@@ -59,8 +59,9 @@ constexpr sched::Role roleOf(OpKind kind) {
   return kind == OpKind::Update ? sched::Role::Update : sched::Role::Compute;
 }
 
-/// Verifiers of the interfaces Elementwise and PrecisionAware.
+/// Verifiers of the interfaces Elementwise, PrecisionAware and ChangesVariables.
 llvm::LogicalResult verifyElementwise(mlir::Operation *op);
+llvm::LogicalResult verifyChanges(mlir::Operation *op);
 llvm::LogicalResult verifyPrecision(mlir::Operation *op);
 
 /// Name of the ONNX node(s) an op comes from: the names of its location, joined by ", ".
@@ -95,6 +96,9 @@ bool isForward(mlir::Operation *op);
 #include "ir/TrainOps.h.inc"
 
 namespace sluice::train {
+
+/// The variable whose value this is, as a train.read gives it or as an op has changed it since; null: no variable's.
+mlir::FlatSymbolRefAttr variableOf(mlir::Value value);
 
 /// Whether the views, alike but for their offsets, cover each of a tensor's `elements` exactly once.
 bool coverOnce(llvm::ArrayRef<ViewAttr> views, int64_t elements);

@@ -85,9 +85,16 @@ def Train_View : OpInterface<"View"> {
 
 def Train_ChangesVariables : OpInterface<"ChangesVariables"> {
   let cppNamespace = "::sluice::train";
-  let description = [{ An op that reads and writes variables by name; each has the type of operand 0. }];
+  let description = [{
+    An op whose results are the new values of variables. Each lies in the bytes of the operand that was the value before, which is a train.read or such a
+    result; in most of them they are the last operands, in the order of the results.
+
+    - V1: each of them is the value of a variable, and of the result's type.
+  }];
+  let verify = "return ::sluice::train::verifyChanges($_op);";
   let methods = [
-    InterfaceMethod<"their symbols, in the order of the kernel's outputs", "::llvm::SmallVector<::llvm::StringRef>", "changedVariables">,
+    InterfaceMethod<"the operand whose bytes the result takes", "unsigned", "changedOperand", (ins "unsigned":$result), "",
+      "return $_op->getNumOperands() - $_op->getNumResults() + result;">,
   ];
 }
 

@@ -39,70 +39,118 @@ LogicalResult ReadOp::verifySymbolUses(SymbolTableCollection &table) {
   return checkType(*this, *variable, getResult().getType()); // C1
 }
 
+FlatSymbolRefAttr sluice::train::variableOf(Value value) {
+  while (auto result = dyn_cast<OpResult>(value)) {
+    if (auto read = dyn_cast<ReadOp>(result.getOwner()))
+      return read.getVariableAttr();
+    auto changes = dyn_cast<ChangesVariables>(result.getOwner());
+    if (!changes)
+      break;
+    value = changes->getOperand(changes.changedOperand(result.getResultNumber()));
+  }
+  return {};
+}
+
+LogicalResult sluice::train::verifyChanges(Operation *op) {
+  auto changes = cast<ChangesVariables>(op);
+  for (OpResult result : op->getResults()) { // V1
+    const Value before = op->getOperand(changes.changedOperand(result.getResultNumber()));
+    if (!variableOf(before))
+      return op->emitOpError() << "changes what is no variable's value: " << before;
+    if (before.getType() != result.getType())
+      return op->emitOpError() << "makes " << result.getType() << " of the variable '" << variableOf(before).getValue()
+                               << "', which is read as " << before.getType();
+  }
+  return success();
+}
+
+/// Whether each of `values` is a variable with this role.
+static LogicalResult checkRoles(Operation *op, SymbolTableCollection &table, ValueRange values, Role role) {
+  for (Value value : values) {
+    auto variable = lookup(op, table, variableOf(value));
+    if (failed(variable))
+      return failure();
+    if (variable->getRole() != role)
+      return op->emitOpError() << "changes '" << variable->getSymName() << "', whose role is "
+                               << stringifyRole(variable->getRole()) << ", not " << stringifyRole(role);
+  }
+  return success();
+}
+
 LogicalResult UpdateOp::verifySymbolUses(SymbolTableCollection &table) {
-  auto variable = lookup(*this, table, getParameterAttr());
-  if (failed(variable))
-    return failure();
-  if (variable->getRole() != Role::Parameter) // C1
-    return emitOpError() << "updates '" << variable->getSymName() << "', whose role is "
-                         << stringifyRole(variable->getRole());
-  size_t wanted = stateSuffixes(getRule()).size() + (getAveraged() ? 1 : 0);
+  const size_t wanted = stateSuffixes(getRule()).size() + (getAveraged() ? 1 : 0);
   if (getStates().size() != wanted) // C2
-    return emitOpError() << "has " << getStates().size() << " state variables, rule " << stringifyUpdateRule(getRule())
+    return emitOpError() << "has " << getStates().size() << " states, rule " << stringifyUpdateRule(getRule())
                          << (getAveraged() ? " with an average keeps " : " keeps ") << wanted;
-  for (Attribute symbol : getStates()) {
-    auto state = lookup(*this, table, cast<FlatSymbolRefAttr>(symbol));
-    if (failed(state) || failed(checkType(*this, *state, getGradient().getType())))
-      return failure();
-  }
-  return checkType(*this, *variable, getGradient().getType());
+  for (Value changed : getOperands().take_back(wanted + 1)) // C1, C2
+    if (changed.getType() != getGradient().getType())
+      return emitOpError() << "has a gradient of " << getGradient().getType() << " for '"
+                           << variableOf(changed).getValue() << "', which is " << changed.getType();
+  return success(succeeded(checkRoles(*this, table, getParameter(), Role::Parameter)) &&
+                 succeeded(checkRoles(*this, table, getStates(), Role::Optimizer)));
 }
 
-LogicalResult AccumulateOp::verifySymbolUses(SymbolTableCollection &table) {
-  auto sum = lookup(*this, table, getSumAttr());
-  if (failed(sum))
+LogicalResult AccumulateOp::verifySymbolUses(SymbolTableCollection &table) { // C1
+  return checkRoles(*this, table, getSum(), Role::Gradient);
+}
+
+LogicalResult CheckGradientsOp::verifySymbolUses(SymbolTableCollection &table) { // C1
+  return checkRoles(*this, table, {getScale(), getGood(), getSkipped()}, Role::Optimizer);
+}
+
+LogicalResult UpdateStatisticsOp::verifySymbolUses(SymbolTableCollection &table) { // C1
+  return checkRoles(*this, table, {getRunningMean(), getRunningVar()}, Role::State);
+}
+
+unsigned CheckGradientsOp::changedOperand(unsigned result) { return result; }
+
+// All are of one type: (%gradient, %parameter, %states...) norm(%norm) rule(name) attributes : type
+void UpdateOp::print(OpAsmPrinter &printer) {
+  printer << "(" << getGradient() << ", " << getParameter();
+  for (Value state : getStates())
+    printer << ", " << state;
+  printer << ")";
+  if (getNorm())
+    printer << " norm(" << getNorm() << ")";
+  printer << " rule(" << stringifyUpdateRule(getRule()) << ")";
+  printer.printOptionalAttrDict((*this)->getAttrs(), {getRuleAttrName(), getOperandSegmentSizesAttrName()});
+  printer << " : " << getGradient().getType();
+}
+
+ParseResult UpdateOp::parse(OpAsmParser &parser, OperationState &result) {
+  SmallVector<OpAsmParser::UnresolvedOperand> values;
+  OpAsmParser::UnresolvedOperand norm;
+  StringRef rule;
+  RankedTensorType type;
+  const SMLoc start = parser.getCurrentLocation();
+  if (parser.parseOperandList(values, OpAsmParser::Delimiter::Paren))
     return failure();
-  if (sum->getRole() != Role::Gradient) // C1
-    return emitOpError() << "adds to '" << sum->getSymName() << "', whose role is " << stringifyRole(sum->getRole());
-  return checkType(*this, *sum, getGradient().getType());
-}
-
-LogicalResult CheckGradientsOp::verifySymbolUses(SymbolTableCollection &table) {
-  for (FlatSymbolRefAttr symbol : {getScaleAttr(), getGoodAttr(), getSkippedAttr()}) { // C1
-    auto state = lookup(*this, table, symbol);
-    if (failed(state) || failed(checkType(*this, *state, getValue().getType())))
-      return failure();
-    if (state->getRole() != Role::Optimizer)
-      return emitOpError() << "updates '" << state->getSymName() << "', whose role is "
-                           << stringifyRole(state->getRole());
-  }
+  if (values.size() < 2)
+    return parser.emitError(start, "needs a gradient and a parameter, has ") << values.size() << " operands";
+  const bool clips = succeeded(parser.parseOptionalKeyword("norm"));
+  if ((clips && (parser.parseLParen() || parser.parseOperand(norm) || parser.parseRParen())) ||
+      parser.parseKeyword("rule") || parser.parseLParen())
+    return failure();
+  const SMLoc at = parser.getCurrentLocation();
+  if (parser.parseKeyword(&rule) || parser.parseRParen())
+    return failure();
+  const std::optional<UpdateRule> known = symbolizeUpdateRule(rule);
+  if (!known)
+    return parser.emitError(at, "no update rule: ") << rule;
+  if (parser.parseOptionalAttrDict(result.attributes) || parser.parseColonType(type))
+    return failure();
+  const auto scalar = RankedTensorType::get({}, type.getElementType());
+  if (parser.resolveOperand(values[0], type, result.operands) ||
+      (clips && parser.resolveOperand(norm, scalar, result.operands)) ||
+      parser.resolveOperands(ArrayRef(values).drop_front(), type, result.operands))
+    return failure();
+  const auto states = static_cast<int32_t>(values.size()) - 2;
+  result.addAttribute(getRuleAttrName(result.name), UpdateRuleAttr::get(parser.getContext(), *known));
+  result.addAttribute(getOperandSegmentSizesAttrName(result.name),
+                      parser.getBuilder().getDenseI32ArrayAttr({1, clips ? 1 : 0, 1, states}));
+  result.addTypes(SmallVector<Type>(static_cast<size_t>(states) + 1, type));
   return success();
 }
-
-LogicalResult UpdateStatisticsOp::verifySymbolUses(SymbolTableCollection &table) {
-  for (FlatSymbolRefAttr symbol : {getRunningMeanAttr(), getRunningVarAttr()}) { // C1
-    auto state = lookup(*this, table, symbol);
-    if (failed(state) || failed(checkType(*this, *state, getMean().getType())))
-      return failure();
-    if (state->getRole() != Role::State)
-      return emitOpError() << "updates '" << state->getSymName() << "', whose role is "
-                           << stringifyRole(state->getRole());
-  }
-  return success();
-}
-
-SmallVector<StringRef> UpdateOp::changedVariables() {
-  SmallVector<StringRef> names = {getParameter()};
-  for (Attribute state : getStates())
-    names.push_back(cast<FlatSymbolRefAttr>(state).getValue());
-  return names;
-}
-
-SmallVector<StringRef> UpdateStatisticsOp::changedVariables() { return {getRunningMean(), getRunningVar()}; }
-
-SmallVector<StringRef> AccumulateOp::changedVariables() { return {getSum()}; }
-
-SmallVector<StringRef> CheckGradientsOp::changedVariables() { return {getScale(), getGood(), getSkipped()}; }
 
 ArrayRef<StringRef> sluice::train::stateSuffixes(UpdateRule rule) {
   static constexpr StringRef momentum[] = {"/momentum"}, moments[] = {"/exp_avg", "/exp_avg_sq"}, sum[] = {"/sum"},
@@ -158,17 +206,11 @@ KERNEL(UpdateOp) {
 
 std::string UpdateOp::launchName() { return "update_" + stringifyUpdateRule(getRule()).str(); }
 
-// The parameter and its states are read and written besides the gradient.
-int64_t UpdateOp::bytesMoved() {
-  return bytes(getGradient().getType()) * (3 + 2 * static_cast<int64_t>(getStates().size()));
-}
-int64_t AccumulateOp::bytesMoved() { return 3 * bytes(getGradient().getType()); }
-
 KERNEL(AccumulateOp) { return KernelCalls(*this).function("accumulateGradient", {in(0), out(0)}); }
 
 KERNEL(CheckGradientsOp) {
   SmallVector<Slot> gradients;
-  for (size_t i = 1; i <= getGradients().size(); ++i)
+  for (size_t i = 3; i < 3 + getGradients().size(); ++i) // after what it changes
     gradients.push_back(in(static_cast<int64_t>(i)));
   return KernelCalls(*this).function("checkGradients", {out(0), out(1), out(2)}, ArrayRef<Slot>(gradients));
 }

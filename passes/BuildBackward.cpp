@@ -61,6 +61,10 @@ private:
     Value gradient;
   };
 
+  static Value read(OpBuilder &builder, VariableOp variable) {
+    return ReadOp::create(builder, NameLoc::get(variable.getSymNameAttr()), variable.getType(), variable.getSymName());
+  }
+
   LogicalResult markTrained();
   void seed(OpBuilder &builder, Value loss);
   VariableOp addScalar(Location loc, StringRef name, Role role, Init init);
@@ -131,9 +135,9 @@ void Sweep::seed(OpBuilder &builder, Value loss) {
     return;
   auto first = request.scale ? addScalar(loc, lossScaleName, Role::Optimizer, Init::Zero)
                              : addScalar(loc, "train/one", Role::Constant, Init::One);
-  Value read = ReadOp::create(builder, loc, first.getType(), first.getSymName());
-  scale = request.scale ? read : Value();
-  add(builder, loc, loss, read);
+  const Value gradient = read(builder, first);
+  scale = request.scale ? gradient : Value();
+  add(builder, loc, loss, gradient);
 }
 
 /// A variable of the parameter's type that belongs to it.
@@ -151,8 +155,7 @@ VariableOp Sweep::addVariable(VariableOp parameter, StringRef suffix, Role role,
 void Sweep::finishGradient(OpBuilder &builder, Location loc, VariableOp parameter, Value gradient) {
   if (request.accumulate) {
     VariableOp sum = addVariable(parameter, sumSuffix, Role::Gradient, Init::Zero);
-    AccumulateOp::create(builder, loc, sum.getSymName(), gradient);
-    gradient = ReadOp::create(builder, loc, gradient.getType(), sum.getSymName());
+    gradient = AccumulateOp::create(builder, loc, gradient, read(builder, sum));
   }
   if (!request.clipNorm && !scale)
     return update(builder, loc, parameter, gradient);
@@ -173,24 +176,26 @@ void Sweep::check(OpBuilder &builder) {
     gradients.push_back(one.gradient);
   auto good = addScalar(loc, goodStepsName, Role::Optimizer, Init::Zero),
        skipped = addScalar(loc, skippedStepsName, Role::Optimizer, Init::Zero);
-  CheckGradientsOp::create(builder, loc, lossScaleName, good.getSymName(), skipped.getSymName(), scale, gradients);
+  const Value goodSteps = read(builder, good), skippedSteps = read(builder, skipped);
+  CheckGradientsOp::create(builder, loc, scale, goodSteps, skippedSteps, gradients);
   if (request.clipNorm)
     for (const Waiting &one : waiting)
       addNorm(builder, one);
 }
 
 void Sweep::update(OpBuilder &builder, Location loc, VariableOp parameter, Value gradient) {
-  SmallVector<Attribute> states;
+  SmallVector<Value> states;
   auto keep = [&](StringRef suffix, Init init) {
     VariableOp state = addVariable(parameter, suffix, Role::Optimizer, init);
-    states.push_back(FlatSymbolRefAttr::get(state.getSymNameAttr()));
+    states.push_back(read(builder, state));
     return state;
   };
   for (StringRef suffix : stateSuffixes(request.rule))
     keep(suffix, Init::Zero);
   if (request.average)
     keep(averageSuffix, Init::Copy)->setAttr(copyOfAttribute, FlatSymbolRefAttr::get(parameter.getSymNameAttr()));
-  UpdateOp::create(builder, loc, parameter.getSymName(), gradient, norm, request.rule, builder.getArrayAttr(states),
+  SmallVector<Type> types(states.size() + 1, parameter.getType());
+  UpdateOp::create(builder, loc, types, gradient, norm, read(builder, parameter), states, request.rule,
                    request.average);
 }
 
@@ -276,7 +281,7 @@ LogicalResult Sweep::run() {
 void readAverages(ModuleOp module, func::FuncOp step) {
   llvm::DenseMap<StringAttr, FlatSymbolRefAttr> averages;
   for (auto update : step.getOps<UpdateOp>())
-    averages[update.getParameterAttr().getAttr()] = cast<FlatSymbolRefAttr>(update.getStates().getValue().back());
+    averages[variableOf(update.getParameter()).getAttr()] = variableOf(update.getStates().back());
   for (auto function : module.getOps<func::FuncOp>())
     for (auto read : function.getOps<ReadOp>())
       if (auto average = averages.lookup(read.getVariableAttr().getAttr()); average && function != step)

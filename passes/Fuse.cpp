@@ -117,7 +117,7 @@ size_t scalars(FusedOp op) { return op.getBody().front().getOperations().size();
 /// The updates of each parameter.
 using Updates = llvm::StringMap<SmallVector<UpdateOp, 1>>;
 
-/// Updates make no tensors, so what lives longer because of them costs nothing.
+/// Updates make no new tensors, so what lives longer because of them costs nothing.
 bool onlyUpdatesBetween(Operation *producer, Operation *consumer) {
   Operation *op = producer->getNextNode();
   while (isa<UpdateOp, AccumulateOp, UpdateStatisticsOp, ReadOp>(op))
@@ -126,11 +126,11 @@ bool onlyUpdatesBetween(Operation *producer, Operation *consumer) {
 }
 
 /// The variable whose bytes `value` is, empty when it is none's.
-StringRef variableOf(Value value) {
+StringRef variableBehind(Value value) {
   while (auto view = value.getDefiningOp<ReshapeOp>())
     value = view.getX();
-  auto read = value.getDefiningOp<ReadOp>();
-  return read ? read.getVariable() : StringRef();
+  const FlatSymbolRefAttr variable = variableOf(value);
+  return variable ? variable.getValue() : StringRef();
 }
 
 /// Updates of parameters among `inputs` that come after `producer` move after `consumer`, where they are going to be
@@ -138,7 +138,7 @@ StringRef variableOf(Value value) {
 void delayUpdates(FusedOp producer, ValueRange inputs, FusedOp consumer, const Updates &updates) {
   llvm::SmallSetVector<Operation *, 4> between;
   for (Value input : inputs)
-    for (UpdateOp update : updates.lookup(variableOf(input)))
+    for (UpdateOp update : updates.lookup(variableBehind(input)))
       if (isBefore(producer, update) && isBefore(update, consumer))
         between.insert(update);
   SmallVector<Operation *> inOrder = between.takeVector();
@@ -166,7 +166,7 @@ void delayUpdatesOfRegions(func::FuncOp function, const Updates &updates) {
         last = later(last, isForward(user) ? wanted.lookup(user) : user);
     wanted[&op] = last;
     for (Value operand : op.getOperands())
-      for (UpdateOp update : updates.lookup(variableOf(operand)))
+      for (UpdateOp update : updates.lookup(variableBehind(operand)))
         if (last && isBefore(update, last))
           delayed[update] = later(delayed.lookup(update), last);
   }
@@ -264,7 +264,7 @@ struct Fuse : sluice::impl::FuseBase<Fuse> {
       SmallVector<FusedOp> work;
       function.walk([&](Elementwise op) { work.push_back(wrap(op)); });
       Updates updates;
-      function.walk([&](UpdateOp op) { updates[op.getParameter()].push_back(op); });
+      function.walk([&](UpdateOp op) { updates[variableOf(op.getParameter()).getValue()].push_back(op); });
       llvm::DenseMap<FusedOp, size_t> ahead; // place in `work`
       for (auto [i, op] : llvm::enumerate(work))
         ahead[op] = i;

@@ -60,8 +60,9 @@ public:
     for (BlockArgument argument : block.getArguments())
       keep(argument);
     for (Operation &op : block) {
-      if (isa<ReadOp>(op))
-        keep(op.getResult(0));
+      if (isa<ReadOp, ChangesVariables>(op))
+        for (Value variable : op.getResults())
+          keep(variable);
       else if (Value source = op.getNumResults() == 1 ? viewSource(op.getResult(0)) : Value())
         unite(source, op.getResult(0));
       else if (auto fused = dyn_cast<FusedOp>(op))

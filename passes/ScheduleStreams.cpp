@@ -207,12 +207,8 @@ void Scheduler::run(Operation *op, Stream stream) {
                      SmallVector<Attribute> &types) {
     for (auto [i, storage] : llvm::enumerate(storages)) {
       operands.push_back(slots[storage]);
-      // What the op accumulates into comes after its SSA values and has the type of its result, what it names by
-      // symbol that of its first operand.
-      Type type = i < values.size()     ? values[i].getType()
-                  : op->getNumResults() ? op->getResult(0).getType()
-                                        : op->getOperand(0).getType();
-      types.push_back(TypeAttr::get(type));
+      // What the op accumulates into comes after its operands and has the type of its result.
+      types.push_back(TypeAttr::get(i < values.size() ? values[i].getType() : op->getResult(0).getType()));
     }
   };
   SmallVector<Value> ins, outs;
@@ -238,7 +234,7 @@ void Scheduler::copyFacts(Operation *op, RunOp run) {
   run.setIdsAttr(kernel.ids());
   run.setGathers(kernel.gathers());
   if (auto update = dyn_cast<train::UpdateOp>(op))
-    run.setParameterAttr(update.getParameterAttr());
+    run.setParameterAttr(train::variableOf(update.getParameter()));
   if (auto fused = dyn_cast<train::FusedOp>(op)) {
     run.setChannelsAttr(fused.getChannelsAttr());
     run.setSumsAttr(fused.getSumsAttr());

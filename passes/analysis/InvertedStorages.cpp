@@ -32,7 +32,7 @@ public:
       for (int s : storages.reads(op))
         readLater[s] = true;
       if (auto update = dyn_cast<UpdateOp>(op))
-        changed.try_emplace(update.getParameter(), static_cast<int>(position));
+        changed.try_emplace(variableOf(update.getParameter()).getValue(), static_cast<int>(position));
     }
   }
 

@@ -158,7 +158,7 @@ LogicalResult Correspondence::checkFacts(train::HasKernel op, RunOp run) {
   if (run.getRole() != train::roleOf(op))
     return error(run) << "has the role " << stringifyRole(run.getRole()) << ", but the planned step "
                       << stringifyRole(train::roleOf(op));
-  if (run.getParameterAttr() != (update ? update.getParameterAttr() : FlatSymbolRefAttr()) ||
+  if (run.getParameterAttr() != (update ? train::variableOf(update.getParameter()) : FlatSymbolRefAttr()) ||
       run.getIdsAttr() != op.ids())
     return error(run) << "says otherwise than the planned step which parameter it updates, or which of its ins are ids";
   if (run.isFused() != static_cast<bool>(fused))
@@ -174,9 +174,6 @@ LogicalResult Correspondence::checkReads(train::HasKernel op, RunOp run) {
   SmallVector<std::pair<Content, Type>> meant;
   for (Value operand : op->getOperands())
     meant.push_back({ofOperand(operand), operand.getType()});
-  if (auto changes = dyn_cast<train::ChangesVariables>(*op))
-    for (StringRef symbol : changes.changedVariables())
-      meant.push_back({variable(symbol), op->getOperand(0).getType()});
   if (op.accumulates() && !run.getOuts().empty()) // into what its result holds by now
     meant.push_back({{run.getOuts()[0], writes.lookup(run.getOuts()[0])}, op->getResult(0).getType()});
   if (run.getIns().size() != meant.size())
@@ -194,22 +191,18 @@ LogicalResult Correspondence::checkReads(train::HasKernel op, RunOp run) {
 }
 
 LogicalResult Correspondence::checkWrites(train::HasKernel op, RunOp run) {
-  SmallVector<StringRef> changed;
-  if (auto changes = dyn_cast<train::ChangesVariables>(*op))
-    changed = changes.changedVariables();
-  const size_t results = op->getNumResults();
-  if (run.getOuts().size() != results + changed.size())
-    return error(run) << "writes " << run.getOuts().size() << " buffers, in the planned step "
-                      << results + changed.size();
+  auto changes = dyn_cast<train::ChangesVariables>(*op);
+  if (run.getOuts().size() != op->getNumResults())
+    return error(run) << "writes " << run.getOuts().size() << " buffers, in the planned step " << op->getNumResults();
   auto inPlace = train::attr::get<train::attr::InPlace>(op);
   for (auto [i, buffer, version] : llvm::enumerate(run.getOuts(), run.getOutVersions())) {
-    const Type type = i < results ? op->getResult(i).getType() : op->getOperand(0).getType();
+    const Type type = op->getResult(i).getType();
     if (run.outType(i) != type)
       return error(run) << "writes '" << slot(buffer).getName() << "' as " << run.outType(i)
                         << ", but the planned step as " << type;
     Content replaced;
-    if (i >= results)
-      replaced = variable(changed[i - results]);
+    if (changes)
+      replaced = ofOperand(op->getOperand(changes.changedOperand(i)));
     else if (inPlace && inPlace[i] >= 0)
       replaced = ofOperand(op->getOperand(inPlace[i]));
     else if (op.accumulates())
@@ -217,12 +210,6 @@ LogicalResult Correspondence::checkWrites(train::HasKernel op, RunOp run) {
     if (replaced.buffer && replaced.buffer != buffer)
       return error(run) << "writes '" << slot(buffer).getName() << "' instead of "
                         << "'" << slot(replaced.buffer).getName() << "', which the planned step changes";
-    if (i >= results) {
-      if (version != ++writes[buffer])
-        return error(run) << "leaves version " << version << " of '" << slot(buffer).getName()
-                          << "', but the planned step makes version " << writes[buffer];
-      continue;
-    }
     if (failed(checkResult(op->getResult(i), run, {buffer, version}, replaced.buffer ? replaced.version : 0)))
       return failure();
   }

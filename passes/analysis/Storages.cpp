@@ -19,6 +19,8 @@ Value sluice::viewSource(Value result) {
 
 /// The operand whose buffer `result` takes, or null.
 static Value replaced(OpResult result) {
+  if (auto changes = dyn_cast<ChangesVariables>(result.getOwner()))
+    return changes->getOperand(changes.changedOperand(result.getResultNumber()));
   auto inPlace = attr::get<attr::InPlace>(result.getOwner());
   int64_t operand = inPlace ? inPlace[result.getResultNumber()] : -1;
   return operand < 0 ? Value() : result.getOwner()->getOperand(operand);
@@ -58,11 +60,6 @@ LogicalResult sluice::checkKernels(ModuleOp module) {
         return op.emitOpError() << "has no kernel; run sluice-fuse first";
   }
   return success();
-}
-
-static SmallVector<StringRef> changedVariables(Operation *op) {
-  auto change = dyn_cast<ChangesVariables>(op);
-  return change ? change.changedVariables() : SmallVector<StringRef>();
 }
 
 /// What a result is called after its node's name.
@@ -153,7 +150,7 @@ int Storages::placeResult(OpResult result) {
     if (auto update = dyn_cast<UpdateOp>(user))
       return add({Storage::Kind::Transient,
                   bytes(result.getType()),
-                  sanitized(update.getParameter().str()) + "_grad",
+                  sanitized(variableOf(update.getParameter()).getValue().str()) + "_grad",
                   "",
                   0,
                   {}});
@@ -166,8 +163,6 @@ int Storages::placeResult(OpResult result) {
 }
 
 void Storages::visit(Operation *op) {
-  for (StringRef name : changedVariables(op)) // each has the type of the gradient, or of the mean
-    addVariable(name, bytes(op->getOperand(0).getType()));
   for (OpResult result : op->getResults()) {
     int index = placeResult(result);
     indexOf[result] = index;
@@ -184,8 +179,6 @@ SmallVector<int> Storages::reads(Operation *op) const {
   SmallVector<int> indices;
   for (Value operand : op->getOperands())
     indices.push_back(of(operand));
-  for (StringRef name : changedVariables(op))
-    indices.push_back(ofVariable(name));
   if (auto kernel = dyn_cast<HasKernel>(op); kernel && kernel.accumulates())
     indices.push_back(of(op->getResult(0)));
   return indices;
@@ -195,8 +188,6 @@ SmallVector<int> Storages::writes(Operation *op) const {
   SmallVector<int> indices;
   for (Value result : op->getResults())
     indices.push_back(of(result));
-  for (StringRef name : changedVariables(op))
-    indices.push_back(ofVariable(name));
   return indices;
 }
 

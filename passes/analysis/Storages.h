@@ -4,7 +4,7 @@
 //
 // - A view (train.reshape; train.reorder where both layouts coincide) is its operand.
 // - A train.read is the variable's own slot.
-// - A result with a `train.in_place` operand takes that operand's buffer.
+// - A result with a `train.in_place` operand takes that operand's buffer, and a variable's new value that of the old one.
 // - An argument is the batch slot of that input; what the function returns has a slot of its own that outlives the
 // step.
 // - What train.prefetch, encode and decode give is a new buffer; a host handle is a buffer in host memory.
@@ -56,10 +56,9 @@ public:
   /// Index of a variable's storage, or -1 when the function does not touch it.
   int ofVariable(llvm::StringRef symbol) const;
 
-  /// Storages whose content the op reads, in operand order, then those it updates in place by name (variables) or
-  /// accumulates into.
+  /// Storages whose content the op reads, in operand order, then those it accumulates into.
   llvm::SmallVector<int> reads(mlir::Operation *op) const;
-  /// Storages that the op writes: results, then variables.
+  /// Storages that the op writes, by its results.
   llvm::SmallVector<int> writes(mlir::Operation *op) const;
 
 private:

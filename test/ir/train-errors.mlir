@@ -696,10 +696,11 @@ func.func @read_c1_type() {
 
 train.variable @w role(parameter) init(zero) : tensor<2x3xf32>
 train.variable @m role(optimizer) init(zero) : tensor<2x3xf32>
-train.variable @v role(state) init(zero) : tensor<3xf32>
 func.func @update_c1(%g: tensor<2x3xf32>) {
-  // expected-error @below {{updates 'm', whose role is optimizer}}
-  train.update @m, %g rule(sgd) states [@w] : tensor<2x3xf32>
+  %m = train.read @m : tensor<2x3xf32>
+  %w = train.read @w : tensor<2x3xf32>
+  // expected-error @below {{changes 'm', whose role is optimizer, not parameter}}
+  %new:2 = train.update(%g, %m, %w) rule(sgd) : tensor<2x3xf32>
   return
 }
 
@@ -707,10 +708,21 @@ func.func @update_c1(%g: tensor<2x3xf32>) {
 
 train.variable @w role(parameter) init(zero) : tensor<2x3xf32>
 train.variable @m role(optimizer) init(zero) : tensor<2x3xf32>
-train.variable @v role(state) init(zero) : tensor<3xf32>
 func.func @update_c1_type(%g: tensor<3xf32>) {
-  // expected-error @below {{uses variable 'm' as 'tensor<3xf32>', but it is 'tensor<2x3xf32>'}}
-  train.update @w, %g rule(sgd) states [@m] : tensor<3xf32>
+  %w = train.read @w : tensor<2x3xf32>
+  %m = train.read @m : tensor<2x3xf32>
+  // expected-error @below {{has a gradient of 'tensor<3xf32>' for 'w', which is 'tensor<2x3xf32>'}}
+  %new:2 = "train.update"(%g, %w, %m) {rule = 0 : i32, operandSegmentSizes = array<i32: 1, 0, 1, 1>} : (tensor<3xf32>, tensor<2x3xf32>, tensor<2x3xf32>) -> (tensor<2x3xf32>, tensor<2x3xf32>)
+  return
+}
+
+// -----
+
+train.variable @w role(parameter) init(zero) : tensor<2x3xf32>
+func.func @changes_v1(%g: tensor<2x3xf32>) {
+  %w = train.read @w : tensor<2x3xf32>
+  // expected-error @below {{changes what is no variable's value}}
+  %new:2 = train.update(%g, %w, %g) rule(sgd) : tensor<2x3xf32>
   return
 }
 
@@ -718,10 +730,23 @@ func.func @update_c1_type(%g: tensor<3xf32>) {
 
 train.variable @w role(parameter) init(zero) : tensor<2x3xf32>
 train.variable @m role(optimizer) init(zero) : tensor<2x3xf32>
-train.variable @v role(state) init(zero) : tensor<3xf32>
+func.func @changes_v1_type(%g: tensor<2x3xf32>) {
+  %w = train.read @w : tensor<2x3xf32>
+  %m = train.read @m : tensor<2x3xf32>
+  // expected-error @below {{makes 'tensor<3x2xf32>' of the variable 'm', which is read as 'tensor<2x3xf32>'}}
+  %new:2 = "train.update"(%g, %w, %m) {rule = 0 : i32, operandSegmentSizes = array<i32: 1, 0, 1, 1>} : (tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>) -> (tensor<2x3xf32>, tensor<3x2xf32>)
+  return
+}
+
+// -----
+
+train.variable @w role(parameter) init(zero) : tensor<2x3xf32>
+train.variable @m role(optimizer) init(zero) : tensor<2x3xf32>
 func.func @update_c2(%g: tensor<2x3xf32>) {
-  // expected-error @below {{has 1 state variables, rule adam keeps 2}}
-  train.update @w, %g rule(adam) states [@m] : tensor<2x3xf32>
+  %w = train.read @w : tensor<2x3xf32>
+  %m = train.read @m : tensor<2x3xf32>
+  // expected-error @below {{has 1 states, rule adam keeps 2}}
+  %new:2 = train.update(%g, %w, %m) rule(adam) : tensor<2x3xf32>
   return
 }
 
@@ -730,8 +755,29 @@ func.func @update_c2(%g: tensor<2x3xf32>) {
 train.variable @w role(parameter) init(zero) : tensor<2x3xf32>
 train.variable @m role(optimizer) init(zero) : tensor<2x3xf32>
 func.func @update_c2_average(%g: tensor<2x3xf32>) {
-  // expected-error @below {{has 1 state variables, rule lion with an average keeps 2}}
-  train.update @w, %g rule(lion) states [@m] {averaged} : tensor<2x3xf32>
+  %w = train.read @w : tensor<2x3xf32>
+  %m = train.read @m : tensor<2x3xf32>
+  // expected-error @below {{has 1 states, rule lion with an average keeps 2}}
+  %new:2 = train.update(%g, %w, %m) rule(lion) {averaged} : tensor<2x3xf32>
+  return
+}
+
+// -----
+
+train.variable @w role(parameter) init(zero) : tensor<2x3xf32>
+func.func @update_operands(%g: tensor<2x3xf32>) {
+  // expected-error @below {{needs a gradient and a parameter, has 1 operands}}
+  train.update(%g) rule(sgd) : tensor<2x3xf32>
+  return
+}
+
+// -----
+
+train.variable @w role(parameter) init(zero) : tensor<2x3xf32>
+func.func @update_rule(%g: tensor<2x3xf32>) {
+  %w = train.read @w : tensor<2x3xf32>
+  // expected-error @below {{no update rule: newton}}
+  %new = train.update(%g, %w) rule(newton) : tensor<2x3xf32>
   return
 }
 
@@ -739,8 +785,9 @@ func.func @update_c2_average(%g: tensor<2x3xf32>) {
 
 train.variable @m role(optimizer) init(zero) : tensor<2x3xf32>
 func.func @accumulate_c1(%g: tensor<2x3xf32>) {
-  // expected-error @below {{adds to 'm', whose role is optimizer}}
-  train.accumulate @m, %g : tensor<2x3xf32>
+  %m = train.read @m : tensor<2x3xf32>
+  // expected-error @below {{changes 'm', whose role is optimizer, not gradient}}
+  %sum = train.accumulate %g, %m : tensor<2x3xf32>
   return
 }
 
@@ -748,39 +795,23 @@ func.func @accumulate_c1(%g: tensor<2x3xf32>) {
 
 train.variable @s role(optimizer) init(zero) : tensor<f32>
 train.variable @c role(state) init(zero) : tensor<f32>
-func.func @check_gradients_c1(%v: tensor<f32>, %g: tensor<3xf32>) {
-  // expected-error @below {{updates 'c', whose role is state}}
-  train.check_gradients @s, @s, @c, %v of %g : tensor<f32>, tensor<3xf32>
+func.func @check_gradients_c1(%g: tensor<3xf32>) {
+  %s = train.read @s : tensor<f32>
+  %c = train.read @c : tensor<f32>
+  // expected-error @below {{changes 'c', whose role is state, not optimizer}}
+  %new:3 = train.check_gradients %g of %s, %s, %c : tensor<3xf32> of tensor<f32>
   return
 }
 
 // -----
 
-train.variable @s role(optimizer) init(zero) : tensor<f32>
-train.variable @c role(optimizer) init(zero) : tensor<2xf32>
-func.func @check_gradients_c1_type(%v: tensor<f32>, %g: tensor<3xf32>) {
-  // expected-error @below {{uses variable 'c' as 'tensor<f32>', but it is 'tensor<2xf32>'}}
-  train.check_gradients @s, @s, @c, %v of %g : tensor<f32>, tensor<3xf32>
-  return
-}
-
-// -----
-
-train.variable @s role(gradient) init(zero) : tensor<2x3xf32>
-func.func @accumulate_c1_type(%g: tensor<3xf32>) {
-  // expected-error @below {{uses variable 's' as 'tensor<3xf32>', but it is 'tensor<2x3xf32>'}}
-  train.accumulate @s, %g : tensor<3xf32>
-  return
-}
-
-// -----
-
-train.variable @w role(parameter) init(zero) : tensor<2x3xf32>
-train.variable @m role(optimizer) init(zero) : tensor<2x3xf32>
+train.variable @w role(parameter) init(zero) : tensor<3xf32>
 train.variable @v role(state) init(zero) : tensor<3xf32>
 func.func @update_statistics_c1(%m: tensor<3xf32>) {
-  // expected-error @below {{uses variable 'w' as 'tensor<3xf32>', but it is 'tensor<2x3xf32>'}}
-  train.update_statistics @v, @w, %m, %m {momentum = 1.0e-1 : f32, epsilon = 1.0e-5 : f32, count = 8 : i64} : tensor<3xf32>, tensor<3xf32>
+  %v = train.read @v : tensor<3xf32>
+  %w = train.read @w : tensor<3xf32>
+  // expected-error @below {{changes 'w', whose role is parameter, not state}}
+  %new:2 = train.update_statistics %m, %m, %v, %w {momentum = 1.0e-1 : f32, epsilon = 1.0e-5 : f32, count = 8 : i64} : tensor<3xf32>
   return
 }
 

@@ -23,7 +23,7 @@ train.variable @"w2/momentum" role(optimizer) init(zero) : tensor<16x32xf32>
 // CHECK-NEXT: train.yield %[[Q]]
 // CHECK: %{{.*}} = train.check_cancellation %[[X]], %[[Y]] : {{.*}} -> tensor<512x2xf32>
 // CHECK-NEXT: train.matmul %[[U]]
-// CHECK-NEXT: train.update @w2
+// CHECK: train.update(
 // CHECK-NEXT: train.fused(%{{.*}}, %[[X]]
 
 // SCHED-LABEL: sched.program @step
@@ -51,13 +51,17 @@ func.func @step(%in: tensor<8x8xf32> {train.name = "in"}, %target: tensor<8x32xf
   %loss = train.mse %y, %target {train.forward = 4 : i64} : (tensor<8x32xf32>, tensor<8x32xf32>) -> tensor<f32> loc("loss")
   %dy = train.loss_backward %y, %target {loss = "mse", train.backward = 4 : i64} : (tensor<8x32xf32>, tensor<8x32xf32>) -> tensor<8x32xf32> loc("loss")
   %dw2 = train.matmul %u, %dy {transpose_a = true, train.backward = 2 : i64} : (tensor<8x16xf32>, tensor<8x32xf32>) -> tensor<16x32xf32> loc("/f/Gemm")
-  train.update @w2, %dw2 rule(sgd) states [@"w2/momentum"] {train.backward = 2 : i64} : tensor<16x32xf32> loc("/f/Gemm")
+  %old1 = train.read @w2 : tensor<16x32xf32>
+  %old1_0 = train.read @"w2/momentum" : tensor<16x32xf32>
+  %new1:2 = train.update(%dw2, %old1, %old1_0) rule(sgd) {train.backward = 2 : i64} : tensor<16x32xf32> loc("/f/Gemm")
   %dx = train.fused (%dy, %x : tensor<8x32xf32>, tensor<8x32xf32>) channels [] sums 0 -> (tensor<8x32xf32>) attributes {train.backward = 1 : i64} {
   ^bb0(%s: f32, %t: f32):
     %v = arith.mulf %s, %t : f32
     train.yield %v : f32
   } loc("/x/Gemm")
   %dw0 = train.matmul %in, %dx {transpose_a = true, train.backward = 0 : i64} : (tensor<8x8xf32>, tensor<8x32xf32>) -> tensor<8x32xf32> loc("/x/Gemm")
-  train.update @w0, %dw0 rule(sgd) states [@"w0/momentum"] {train.backward = 0 : i64} : tensor<8x32xf32> loc("/x/Gemm")
+  %old2 = train.read @w0 : tensor<8x32xf32>
+  %old2_0 = train.read @"w0/momentum" : tensor<8x32xf32>
+  %new2:2 = train.update(%dw0, %old2, %old2_0) rule(sgd) {train.backward = 0 : i64} : tensor<8x32xf32> loc("/x/Gemm")
   return %loss : tensor<f32>
 }

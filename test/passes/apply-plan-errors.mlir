@@ -261,7 +261,9 @@ func.func @step(%x: tensor<8x8xf32>, %v: tensor<8x8xf32>) -> tensor<f32> attribu
   %loss = train.mse %y, %x {train.forward = 3 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<f32> loc("loss")
   %dy = train.loss_backward %y, %x {loss = "mse", train.backward = 3 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("loss")
   %dw = train.matmul %v, %dy {transpose_a = true, train.backward = 1 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc2/Gemm")
-  train.update @w, %dw rule(sgd) states [@"w/momentum"] {train.backward = 1 : i64} : tensor<8x8xf32> loc("/fc2/Gemm")
+  %old1 = train.read @w : tensor<8x8xf32>
+  %old1_0 = train.read @"w/momentum" : tensor<8x8xf32>
+  %new1:2 = train.update(%dw, %old1, %old1_0) rule(sgd) {train.backward = 1 : i64} : tensor<8x8xf32> loc("/fc2/Gemm")
   %g = train.matmul %a, %dy {train.backward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc1/Gemm")
   return %loss : tensor<f32>
 }

@@ -58,6 +58,8 @@ func.func @step(%in: tensor<8x8xf32> {train.name = "in"}, %target: tensor<8x32xf
     train.yield %q : f32
   } loc("/bn/BN")
   %dw = train.matmul %in, %dx {transpose_a = true, train.backward = 0 : i64} : (tensor<8x8xf32>, tensor<8x32xf32>) -> tensor<8x32xf32> loc("/fc/Gemm")
-  train.update @w, %dw rule(sgd) states [@"w/momentum"] {train.backward = 0 : i64} : tensor<8x32xf32> loc("/fc/Gemm")
+  %old1 = train.read @w : tensor<8x32xf32>
+  %old1_0 = train.read @"w/momentum" : tensor<8x32xf32>
+  %new1:2 = train.update(%dw, %old1, %old1_0) rule(sgd) {train.backward = 0 : i64} : tensor<8x32xf32> loc("/fc/Gemm")
   return %loss : tensor<f32>
 }

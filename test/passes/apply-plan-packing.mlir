@@ -52,7 +52,9 @@ func.func @step(%x: tensor<8x8xf32> {train.name = "x"}, %target: tensor<8x8xf32>
     train.yield %v : f32
   } loc("/relu/Relu")
   %dw = train.matmul %x, %da {transpose_a = true, train.backward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc/Gemm")
-  train.update @w, %dw rule(sgd) states [@"w/momentum"] {train.backward = 0 : i64} : tensor<8x8xf32> loc("/fc/Gemm")
+  %old1 = train.read @w : tensor<8x8xf32>
+  %old1_0 = train.read @"w/momentum" : tensor<8x8xf32>
+  %new1:2 = train.update(%dw, %old1, %old1_0) rule(sgd) {train.backward = 0 : i64} : tensor<8x8xf32> loc("/fc/Gemm")
   return %loss : tensor<f32>
 }
 
@@ -110,7 +112,9 @@ func.func @step(%x: tensor<8x8xf32> {train.name = "x"}, %target: tensor<8x8xf32>
     %v = arith.addf %s, %t : f32
     train.yield %v : f32
   } loc("/fc2/Gemm")
-  train.update @w, %sum rule(sgd) states [@"w/momentum"] {train.backward = 0 : i64} : tensor<8x8xf32> loc("/fc1/Gemm")
+  %old2 = train.read @w : tensor<8x8xf32>
+  %old2_0 = train.read @"w/momentum" : tensor<8x8xf32>
+  %new2:2 = train.update(%sum, %old2, %old2_0) rule(sgd) {train.backward = 0 : i64} : tensor<8x8xf32> loc("/fc1/Gemm")
   return %loss : tensor<f32>
 }
 
@@ -168,6 +172,8 @@ func.func @step(%x: tensor<8x8xf32> {train.name = "x"}, %target: tensor<8x8xf32>
     %v = arith.addf %s, %t : f32
     train.yield %v : f32
   } loc("/fc1/Gemm")
-  train.update @w, %sum rule(sgd) states [@"w/momentum"] {train.backward = 0 : i64} : tensor<8x8xf32> loc("/fc1/Gemm")
+  %old3 = train.read @w : tensor<8x8xf32>
+  %old3_0 = train.read @"w/momentum" : tensor<8x8xf32>
+  %new3:2 = train.update(%sum, %old3, %old3_0) rule(sgd) {train.backward = 0 : i64} : tensor<8x8xf32> loc("/fc1/Gemm")
   return %loss : tensor<f32>
 }

@@ -37,7 +37,9 @@ func.func @step(%x: tensor<8x8xf32> {train.name = "x"}, %target: tensor<8x8xf32>
   %db = train.matmul %dc, %b {train.backward = 2 : i64, train.stage = 2 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc3/Gemm")
   %da = train.matmul %db, %a {train.backward = 1 : i64, train.stage = 1 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc2/Gemm")
   %dw = train.matmul %da, %x {train.backward = 0 : i64, train.stage = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc1/Gemm")
-  train.update @w, %dw rule(sgd) states [@"w/momentum"] {train.backward = 0 : i64, train.stage = 0 : i64} : tensor<8x8xf32> loc("/fc1/Gemm")
+  %old1 = train.read @w : tensor<8x8xf32>
+  %old1_0 = train.read @"w/momentum" : tensor<8x8xf32>
+  %new1:2 = train.update(%dw, %old1, %old1_0) rule(sgd) {train.backward = 0 : i64, train.stage = 0 : i64} : tensor<8x8xf32> loc("/fc1/Gemm")
   return %loss : tensor<f32>
 }
 

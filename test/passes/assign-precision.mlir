@@ -52,10 +52,12 @@ func.func @step(%x: tensor<4x3x8x8xf32, #train.layout<nhwc>>, %target: tensor<4x
   // A weight gradient is f32, the gradient of an activation is not; both products share the casts.
   // CHECK-NEXT: %[[DFC:.*]] = train.matmul %[[DLH]], %[[F]] {{.*}} -> tensor<10x8xf32>
   // CHECK-NEXT: %[[DF:.*]] = train.matmul %[[DLH]], %[[FCH]] {{.*}} -> tensor<4x8xbf16>
-  // CHECK-NEXT: train.update @fc, %[[DFC]]
+  // CHECK: train.update(%[[DFC]],
   %dfc = train.matmul %dl, %f {transpose_a = true, train.backward = 5 : i64} : (tensor<4x10xf32>, tensor<4x8xf32>) -> tensor<10x8xf32>
   %df = train.matmul %dl, %fc {train.backward = 5 : i64} : (tensor<4x10xf32>, tensor<10x8xf32>) -> tensor<4x8xf32>
-  train.update @fc, %dfc rule(sgd) states [@"fc/momentum"] {train.backward = 5 : i64} : tensor<10x8xf32>
+  %old1 = train.read @fc : tensor<10x8xf32>
+  %old1_0 = train.read @"fc/momentum" : tensor<10x8xf32>
+  %new1:2 = train.update(%dfc, %old1, %old1_0) rule(sgd) {train.backward = 5 : i64} : tensor<10x8xf32>
   %dr = train.reshape %df {train.backward = 4 : i64} : (tensor<4x8xf32>) -> tensor<4x8x1x1xf32>
   %dp = train.reorder %dr {train.backward = 4 : i64} : (tensor<4x8x1x1xf32>) -> tensor<4x8x1x1xf32, #train.layout<nhwc>>
   // CHECK: %[[DZ:.*]] = train.average_pool_backward {{.*}} -> tensor<4x8x8x8xbf16, #train.layout<nhwc>>
@@ -69,9 +71,11 @@ func.func @step(%x: tensor<4x3x8x8xf32, #train.layout<nhwc>>, %target: tensor<4x
   // The gradients of the new channels' weights, of which there are none, go.
   // CHECK: %[[DW:.*]] = train.conv_backward_weight %[[D]]#0, %[[XH]] {{.*}} -> tensor<8x8x3x3xf32>
   // CHECK-NEXT: %[[KEPT:.*]] = train.slice %[[DW]] {axis = 1 : i64, length = 3 : i64, start = 0 : i64, train.backward = 0 : i64} : (tensor<8x8x3x3xf32>) -> tensor<8x3x3x3xf32>
-  // CHECK-NEXT: train.update @w, %[[KEPT]]
+  // CHECK: train.update(%[[KEPT]],
   %dw = train.conv_backward_weight %dy, %x {strides = array<i64: 1, 1>, pads = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>, group = 1 : i64, train.backward = 0 : i64} : (tensor<4x8x8x8xf32, #train.layout<nhwc>>, tensor<4x3x8x8xf32, #train.layout<nhwc>>) -> tensor<8x3x3x3xf32>
-  train.update @w, %dw rule(sgd) states [@"w/momentum"] {train.backward = 0 : i64} : tensor<8x3x3x3xf32>
+  %old2 = train.read @w : tensor<8x3x3x3xf32>
+  %old2_0 = train.read @"w/momentum" : tensor<8x3x3x3xf32>
+  %new2:2 = train.update(%dw, %old2, %old2_0) rule(sgd) {train.backward = 0 : i64} : tensor<8x3x3x3xf32>
   return %loss : tensor<f32>
 }
 }

@@ -22,11 +22,13 @@ module attributes {train.optimizer = "sgd", train.precision = "fp16", train.clip
     // CHECK-NEXT: [[B:%.*]] = train.matmul [[SCALED]]
     // CHECK-NOT: train.update
     // CHECK: [[A:%.*]] = train.matmul {{.*}} -> tensor<8x8xf32>
-    // CHECK-NEXT: train.check_gradients @"train/loss_scale", @"train/good_steps", @"train/skipped_steps", [[SCALE]] of [[B]], [[A]] {train.backward = 0 : i64}
+    // CHECK-NEXT: [[GOOD:%.*]] = train.read @"train/good_steps"
+    // CHECK-NEXT: [[SKIPPED:%.*]] = train.read @"train/skipped_steps"
+    // CHECK-NEXT: train.check_gradients [[B]], [[A]] of [[SCALE]], [[GOOD]], [[SKIPPED]] {train.backward = 0 : i64}
     // CHECK-NEXT: [[ONE:%.*]] = train.gradient_norm [[B]]
     // CHECK-NEXT: [[ALL:%.*]] = train.gradient_norm [[A]] behind [[ONE]]
-    // CHECK-NEXT: train.update @b, [[B]] norm [[ALL]]
-    // CHECK-NEXT: train.update @a, [[A]] norm [[ALL]]
+    // CHECK: train.update([[B]], {{.*}}) norm([[ALL]])
+    // CHECK: train.update([[A]], {{.*}}) norm([[ALL]])
     // CHECK-NEXT: return {{.*}}, [[ALL]]
     %loss = train.softmax_cross_entropy %l, %target : (tensor<2x4xf32>, tensor<2xi64>) -> tensor<f32>
     return %loss : tensor<f32>
@@ -45,10 +47,9 @@ module attributes {train.optimizer = "sgd", train.precision = "fp16", train.accu
     // CHECK: train.sum_to
     // CHECK-NEXT: [[SCALE:%.*]] = train.read @"train/loss_scale" : tensor<f32>
     // CHECK-NEXT: train.broadcast_to [[SCALE]]
-    // CHECK: train.accumulate @"a/gradient_sum"
-    // CHECK-NEXT: [[SUM:%.*]] = train.read @"a/gradient_sum"
-    // CHECK-NEXT: train.check_gradients {{.*}} of [[SUM]]
-    // CHECK-NEXT: train.update @a, [[SUM]] rule
+    // CHECK: [[SUM:%.*]] = train.accumulate
+    // CHECK: train.check_gradients [[SUM]] of [[SCALE]],
+    // CHECK: train.update([[SUM]], {{.*}}) rule
     %loss = train.sum_to %y {factor = 1.0 : f32} : (tensor<2x8xf32>) -> tensor<f32>
     return %loss : tensor<f32>
   }

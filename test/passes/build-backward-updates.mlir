@@ -20,15 +20,19 @@ module attributes {train.optimizer = "lamb", train.clip_norm, train.accumulate, 
     %l = train.matmul %h, %b {transpose_b = true} : (tensor<2x8xf32>, tensor<4x8xf32>) -> tensor<2x4xf32>
     // CHECK: [[LOSS:%.*]] = train.softmax_cross_entropy
     %loss = train.softmax_cross_entropy %l, %target : (tensor<2x4xf32>, tensor<2xi64>) -> tensor<f32>
-    // CHECK: train.accumulate @"b/gradient_sum"
-    // CHECK-NEXT: [[B:%.*]] = train.read @"b/gradient_sum"
+    // CHECK: [[SUM:%.*]] = train.read @"b/gradient_sum"
+    // CHECK-NEXT: [[B:%.*]] = train.accumulate {{.*}}, [[SUM]]
     // CHECK-NEXT: [[ONE:%.*]] = train.gradient_norm [[B]] {train.backward = 1 : i64} : tensor<4x8xf32> -> tensor<f32>
     // CHECK-NOT: train.update
-    // CHECK: train.accumulate @"a/gradient_sum"
-    // CHECK-NEXT: [[A:%.*]] = train.read @"a/gradient_sum"
+    // CHECK: [[SUM:%.*]] = train.read @"a/gradient_sum"
+    // CHECK-NEXT: [[A:%.*]] = train.accumulate {{.*}}, [[SUM]]
     // CHECK-NEXT: [[ALL:%.*]] = train.gradient_norm [[A]] behind [[ONE]]
-    // CHECK-NEXT: train.update @b, [[B]] norm [[ALL]] rule(lamb) states [@"b/exp_avg", @"b/exp_avg_sq", @"b/ema"] {averaged, train.backward = 0 : i64}
-    // CHECK-NEXT: train.update @a, [[A]] norm [[ALL]] rule(lamb)
+    // CHECK-NEXT: [[M:%.*]] = train.read @"b/exp_avg"
+    // CHECK-NEXT: [[V:%.*]] = train.read @"b/exp_avg_sq"
+    // CHECK-NEXT: [[E:%.*]] = train.read @"b/ema"
+    // CHECK-NEXT: [[W:%.*]] = train.read @b
+    // CHECK-NEXT: train.update([[B]], [[W]], [[M]], [[V]], [[E]]) norm([[ALL]]) rule(lamb) {averaged, train.backward = 0 : i64}
+    // CHECK: train.update([[A]], {{.*}}) norm([[ALL]]) rule(lamb)
     // CHECK-NEXT: return [[LOSS]], [[ALL]]
     return %loss : tensor<f32>
   }
@@ -54,11 +58,13 @@ module attributes {train.optimizer = "lion", train.accumulate} {
     %b = train.read @b : tensor<8x8xf32>
     %h = train.matmul %x, %a : (tensor<2x8xf32>, tensor<8x8xf32>) -> tensor<2x8xf32>
     %y = train.matmul %h, %b : (tensor<2x8xf32>, tensor<8x8xf32>) -> tensor<2x8xf32>
-    // CHECK: train.accumulate @"b/gradient_sum"
-    // CHECK-NEXT: [[B:%.*]] = train.read @"b/gradient_sum"
-    // CHECK-NEXT: train.update @b, [[B]] rule(lion) states [@"b/exp_avg"] {train.backward = 1 : i64}
+    // CHECK: [[SUM:%.*]] = train.read @"b/gradient_sum"
+    // CHECK-NEXT: [[B:%.*]] = train.accumulate {{.*}}, [[SUM]]
+    // CHECK-NEXT: [[M:%.*]] = train.read @"b/exp_avg"
+    // CHECK-NEXT: [[W:%.*]] = train.read @b
+    // CHECK-NEXT: train.update([[B]], [[W]], [[M]]) rule(lion) {train.backward = 1 : i64}
     // CHECK-NEXT: train.matmul
-    // CHECK: train.update @a
+    // CHECK: train.update(
     %loss = train.mse %y, %x : (tensor<2x8xf32>, tensor<2x8xf32>) -> tensor<f32>
     return %loss : tensor<f32>
   }
@@ -80,8 +86,8 @@ module attributes {train.optimizer = "sgd"} {
     %mask = train.compare %h, %t {predicate = 1 : i32} : (tensor<8x8xf32>, tensor<8xf32>) -> tensor<8x8xf32>
     %y = train.mul %h, %mask : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
     %loss = train.mse %y, %x : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<f32>
-    // CHECK: train.update @w
-    // CHECK-NOT: train.update @threshold
+    // CHECK: train.update(
+    // CHECK-NOT: train.update(
     return %loss : tensor<f32>
   }
 }

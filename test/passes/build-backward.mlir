@@ -24,7 +24,9 @@ module attributes {train.optimizer = "sgd"} {
     %y = train.conv %images, %w {strides = array<i64: 1, 1>, pads = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>, group = 1 : i64} : (tensor<8x3x8x8xf32>, tensor<4x3x3x3xf32>) -> tensor<8x4x8x8xf32>
     // CHECK: {{.*}} = train.batch_norm {{.*}}train.forward = 1
     %n, %mean, %rstd = train.batch_norm %y, %s, %b {epsilon = 1.0e-5 : f32} : (tensor<8x4x8x8xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<8x4x8x8xf32>, tensor<4xf32>, tensor<4xf32>)
-    train.update_statistics @bn.mean, @bn.var, %mean, %rstd {momentum = 1.0e-1 : f32, epsilon = 1.0e-5 : f32, count = 512 : i64} : tensor<4xf32>, tensor<4xf32>
+    %old1_0 = train.read @bn.mean : tensor<4xf32>
+    %old1_1 = train.read @bn.var : tensor<4xf32>
+    %new1:2 = train.update_statistics %mean, %rstd, %old1_0, %old1_1 {momentum = 1.0e-1 : f32, epsilon = 1.0e-5 : f32, count = 512 : i64} : tensor<4xf32>
     %a = train.relu %n : (tensor<8x4x8x8xf32>) -> tensor<8x4x8x8xf32>
     %c = train.conv %a, %w2 {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, group = 1 : i64} : (tensor<8x4x8x8xf32>, tensor<4x4x1x1xf32>) -> tensor<8x4x8x8xf32>
     %r = train.add %a, %c : (tensor<8x4x8x8xf32>, tensor<8x4x8x8xf32>) -> tensor<8x4x8x8xf32>
@@ -36,15 +38,19 @@ module attributes {train.optimizer = "sgd"} {
     // CHECK-NEXT: [[DL:%.*]] = train.loss_backward
     // CHECK-NEXT: [[DFC:%.*]] = train.matmul [[DL]], {{.*}}transpose_a = true
     // CHECK-NEXT: {{.*}} = train.matmul [[DL]], {{.*}}tensor<10x64xf32>) -> tensor<8x64xf32>
-    // CHECK-NEXT: train.update @fc.weight, [[DFC]] rule(sgd) states [@"fc.weight/momentum"]
+    // CHECK-NEXT: [[M:%.*]] = train.read @"fc.weight/momentum"
+    // CHECK-NEXT: [[FC:%.*]] = train.read @fc.weight
+    // CHECK-NEXT: train.update([[DFC]], [[FC]], [[M]]) rule(sgd)
     // CHECK: train.max_pool_backward
     // CHECK: [[DW2:%.*]] = train.conv_backward_weight
     // CHECK-NEXT: [[DA:%.*]] = train.conv_backward_data
     // CHECK-NEXT: {{.*}} = train.add {{.*}}, [[DA]]
-    // CHECK-NEXT: train.update @conv2.weight, [[DW2]]
+    // CHECK: [[W2:%.*]] = train.read @conv2.weight
+    // CHECK-NEXT: train.update([[DW2]], [[W2]],
     // CHECK-NEXT: {{.*}} = train.relu_backward
     // CHECK-NEXT: {{.*}} = train.batch_norm_backward
-    // CHECK: train.update @bn.
+    // CHECK: train.read @bn.
+    // CHECK-NEXT: train.update(
     // CHECK: train.conv_backward_weight
     // The images need no gradient.
     // CHECK-NOT: train.conv_backward_data

@@ -16,7 +16,7 @@ train.variable @"w/momentum" role(optimizer) init(zero) : tensor<100x100xf32>
 // CHECK: train.mse {{.*}}train.cost = #train.cost<seconds = 8.000400e-05 : f64
 // CHECK: train.loss_backward {{.*}}train.cost = #train.cost<seconds = 1.200000e-04 : f64
 // An update reads the gradient, and reads and writes parameter and momentum: 5 * 40000 bytes.
-// CHECK: train.update {{.*}}train.cost = #train.cost<seconds = 2.000000e-04 : f64>
+// CHECK: train.update({{.*}}train.cost = #train.cost<seconds = 2.000000e-04 : f64>
 // Views cost nothing and carry nothing.
 // CHECK-LABEL: func.func @evaluate
 // CHECK: train.reshape
@@ -29,7 +29,9 @@ func.func @step(%x: tensor<100x100xf32>, %target: tensor<100x100xf32>) -> tensor
   %loss = train.mse %y, %target {train.forward = 1 : i64, train.stage = 1 : i64} : (tensor<100x100xf32>, tensor<100x100xf32>) -> tensor<f32>
   %dy = train.loss_backward %y, %target {loss = "mse", train.backward = 1 : i64, train.stage = 1 : i64} : (tensor<100x100xf32>, tensor<100x100xf32>) -> tensor<100x100xf32>
   %dw = train.matmul %x, %dy {transpose_a = true, train.backward = 0 : i64, train.stage = 0 : i64} : (tensor<100x100xf32>, tensor<100x100xf32>) -> tensor<100x100xf32> loc("/other/Gemm")
-  train.update @w, %dw rule(sgd) states [@"w/momentum"] {train.backward = 0 : i64, train.stage = 0 : i64} : tensor<100x100xf32>
+  %old1 = train.read @w : tensor<100x100xf32>
+  %old1_0 = train.read @"w/momentum" : tensor<100x100xf32>
+  %new1:2 = train.update(%dw, %old1, %old1_0) rule(sgd) {train.backward = 0 : i64, train.stage = 0 : i64} : tensor<100x100xf32>
   return %loss : tensor<f32>
 }
 func.func @evaluate(%x: tensor<2x192xf32>, %k: tensor<4x3x3x3xf32>) -> tensor<2x4x6x6xf32> {

@@ -120,7 +120,7 @@ func.func @as_long_lives(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
 // CHECK-NEXT: %[[NOT:.*]] = arith.cmpf ole, %[[V3]], %[[ZERO]] : f32
 // CHECK-NEXT: %[[D:.*]] = arith.select %[[NOT]], %[[ZERO]], %[[A5]] : f32
 // CHECK-NOT: arith.subf %[[A0]], %[[A1]]
-// CHECK: train.update @b
+// CHECK: train.update(
 // STORED-LABEL: func.func @repeated
 // STORED: train.rule = "relu_backward+normalize_reduce"
 // STORED: train.rule = "normalize_backward"
@@ -132,7 +132,9 @@ func.func @repeated(%x: tensor<8x4x2x2xf32>, %dy: tensor<8x4x2x2xf32>, %s: tenso
   %y = train.relu %n : (tensor<8x4x2x2xf32>) -> tensor<8x4x2x2xf32>
   %f = train.reshape %y : (tensor<8x4x2x2xf32>) -> tensor<8x16xf32>
   %p = train.matmul %f, %f {transpose_b = true} : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x8xf32>
-  train.update @b, %g rule(sgd) states [@m] : tensor<4xf32>
+  %old1 = train.read @b : tensor<4xf32>
+  %old1_0 = train.read @m : tensor<4xf32>
+  %new1:2 = train.update(%g, %old1, %old1_0) rule(sgd) : tensor<4xf32>
   %d = train.relu_backward %dy, %y : (tensor<8x4x2x2xf32>, tensor<8x4x2x2xf32>) -> tensor<8x4x2x2xf32>
   %dx, %ds, %db = train.batch_norm_backward %d, %x, %mean, %rstd, %s : (tensor<8x4x2x2xf32>, tensor<8x4x2x2xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<8x4x2x2xf32>, tensor<4xf32>, tensor<4xf32>)
   return %p, %dx : tensor<8x8xf32>, tensor<8x4x2x2xf32>

@@ -47,6 +47,8 @@ func.func @step(%x: tensor<64x64xf32> {train.name = "x"}, %target: tensor<64x64x
   %db = train.matmul %dc, %b {train.backward = 2 : i64, train.stage = 2 : i64, train.cost = #train.cost<seconds = 1.0e-3 : f64, workspace = 0>} : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32> loc("/fc3/Gemm")
   %da = train.matmul %db, %a {train.backward = 1 : i64, train.stage = 1 : i64, train.cost = #train.cost<seconds = 1.0e-3 : f64, workspace = 0>} : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32> loc("/fc2/Gemm")
   %dw = train.matmul %da, %x {train.backward = 0 : i64, train.stage = 0 : i64, train.cost = #train.cost<seconds = 1.0e-3 : f64, workspace = 0>} : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32> loc("/fc1/Gemm")
-  train.update @w, %dw rule(sgd) states [@"w/momentum"] {train.backward = 0 : i64, train.stage = 0 : i64, train.cost = #train.cost<seconds = 1.0e-3 : f64, workspace = 0>} : tensor<64x64xf32> loc("/fc1/Gemm")
+  %old1 = train.read @w : tensor<64x64xf32>
+  %old1_0 = train.read @"w/momentum" : tensor<64x64xf32>
+  %new1:2 = train.update(%dw, %old1, %old1_0) rule(sgd) {train.backward = 0 : i64, train.stage = 0 : i64, train.cost = #train.cost<seconds = 1.0e-3 : f64, workspace = 0>} : tensor<64x64xf32> loc("/fc1/Gemm")
   return %loss : tensor<f32>
 }

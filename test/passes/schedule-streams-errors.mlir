@@ -6,7 +6,9 @@ train.variable @m role(optimizer) init(zero) : tensor<8x8xf32>
 func.func @read_after_update(%x: tensor<8x8xf32>) -> tensor<f32> {
   %w = train.read @w : tensor<8x8xf32>
   // expected-note @unknown {{overwritten by 'fc'}}
-  train.update @w, %x rule(sgd) states [@m] : tensor<8x8xf32> loc("fc")
+  %old1 = train.read @w : tensor<8x8xf32>
+  %old1_0 = train.read @m : tensor<8x8xf32>
+  %new1:2 = train.update(%x, %old1, %old1_0) rule(sgd) : tensor<8x8xf32> loc("fc")
   // expected-error @unknown {{'late' reads 'w' after its bytes were overwritten}}
   %y = train.matmul %x, %w : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("late")
   %loss = train.mse %y, %x : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<f32>

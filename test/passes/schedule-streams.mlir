@@ -57,6 +57,8 @@ func.func @step(%x: tensor<8x8xf32> {train.name = "x"}, %target: tensor<8x8xf32>
     train.yield %0 : f32
   } loc("/scale/Mul")
   %dw = train.matmul %dc, %a2 : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc2/Gemm")
-  train.update @w, %dw rule(sgd) states [@"w/momentum"] : tensor<8x8xf32> loc("/fc2/Gemm")
+  %old1 = train.read @w : tensor<8x8xf32>
+  %old1_0 = train.read @"w/momentum" : tensor<8x8xf32>
+  %new1:2 = train.update(%dw, %old1, %old1_0) rule(sgd) : tensor<8x8xf32> loc("/fc2/Gemm")
   return %loss : tensor<f32>
 }

@@ -33,7 +33,7 @@ TEST(BatchNormForms, EachNodeIsAsTheFileSays) {
   ImportedModel model(mixed());
   ASSERT_TRUE(model.module) << model.error;
   auto update = model.only<train::UpdateStatisticsOp>();
-  EXPECT_EQ(update.getRunningMean(), "head_m");
+  EXPECT_EQ(train::variableOf(update.getRunningMean()).getValue(), "head_m");
   EXPECT_EQ(model.ops<train::ChannelAffineOp>().size(), 1u);
   EXPECT_THAT(model.report.remarks.back(),
               HasSubstr("1 of 2 BatchNormalization nodes is in inference form and trained by the running statistics"));
