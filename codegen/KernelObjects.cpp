@@ -35,9 +35,8 @@ std::string list(ArrayRef<int64_t> values) {
 /// The node as traces and errors name it, and what a plan runs it for; kernels know themselves what they do else.
 std::string nodeLiteral(sched::RunOp run) {
   const std::string node = stringLiteral(train::nodeName(run.getLoc()));
-  if (run.getRole() == sched::Role::Rerun)
-    return "{" + node + ", OpRole::Rerun}";
-  return run.getRole() == sched::Role::Rebuild ? "{" + node + ", OpRole::Rebuild}" : node;
+  const OpRoleFacts &facts = factsOf(run.getRole());
+  return *facts.ending ? "{" + node + ", OpRole::" + facts.name + "}" : node;
 }
 
 std::string text(train::AlgorithmAttr a) {

@@ -22,7 +22,8 @@ enum class TimelineKind { Kernel, Copy, Codec, Update };
 
 struct OpRoleFacts {
   OpRole role;
-  const char *ending; ///< of a node's name in traces and profiles, where a node has several ops of one name
+  const char *name;   ///< the enumerator, for emitted source; the IR has it in lower case
+  const char *ending; ///< of a node's name in traces and profiles, where a plan runs several ops of one name for it
   const char *note;   ///< above its call in generated programs
   TimelineKind shown;
   OpRole countedAs; ///< in reports of what a plan's actions take
@@ -30,17 +31,17 @@ struct OpRoleFacts {
 
 /// In the order of the enumerators.
 constexpr OpRoleFacts opRoleTable[] = {
-    {OpRole::Compute, "", "", TimelineKind::Kernel, OpRole::Compute},
-    {OpRole::Loss, "", "", TimelineKind::Kernel, OpRole::Loss},
-    {OpRole::Update, "", "", TimelineKind::Update, OpRole::Update},
-    {OpRole::Rerun, " (again)", "computed again instead of kept", TimelineKind::Kernel, OpRole::Rerun},
-    {OpRole::Rebuild, " (inverse)", "rebuilds what it read instead of keeping it", TimelineKind::Kernel,
+    {OpRole::Compute, "Compute", "", "", TimelineKind::Kernel, OpRole::Compute},
+    {OpRole::Loss, "Loss", "", "", TimelineKind::Kernel, OpRole::Loss},
+    {OpRole::Update, "Update", "", "", TimelineKind::Update, OpRole::Update},
+    {OpRole::Rerun, "Rerun", " (again)", "computed again instead of kept", TimelineKind::Kernel, OpRole::Rerun},
+    {OpRole::Rebuild, "Rebuild", " (inverse)", "rebuilds what it read instead of keeping it", TimelineKind::Kernel,
      OpRole::Rebuild},
-    {OpRole::Encode, "", "", TimelineKind::Codec, OpRole::Encode},
-    {OpRole::Decode, "", "", TimelineKind::Codec, OpRole::Encode},
-    {OpRole::Offload, "", "", TimelineKind::Copy, OpRole::Offload},
-    {OpRole::Prefetch, "", "", TimelineKind::Copy, OpRole::Offload},
-    {OpRole::Batch, "", "", TimelineKind::Copy, OpRole::Batch},
+    {OpRole::Encode, "Encode", "", "", TimelineKind::Codec, OpRole::Encode},
+    {OpRole::Decode, "Decode", "", "", TimelineKind::Codec, OpRole::Encode},
+    {OpRole::Offload, "Offload", "", "", TimelineKind::Copy, OpRole::Offload},
+    {OpRole::Prefetch, "Prefetch", "", "", TimelineKind::Copy, OpRole::Offload},
+    {OpRole::Batch, "Batch", "", "", TimelineKind::Copy, OpRole::Batch},
 };
 constexpr int opRoleCount = sizeof(opRoleTable) / sizeof(opRoleTable[0]);
 

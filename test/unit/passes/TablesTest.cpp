@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// The dialect's enumerators are rows of the runtime's tables: same place, same name.
+#include "ir/Sched.h"
+
+#include <gtest/gtest.h>
+
+namespace sluice {
+namespace {
+
+TEST(Tables, StreamsOfTheDialectAreRowsOfTheRuntimes) {
+  for (int i = 0; i < streamCount; ++i)
+    EXPECT_EQ(stringifyStream(static_cast<sched::Stream>(i)), streamTable[i].name);
+}
+
+TEST(Tables, RolesOfTheDialectAreRowsOfTheRuntimes) {
+  for (unsigned i = 0; i <= sched::getMaxEnumValForRole(); ++i)
+    EXPECT_EQ(stringifyRole(static_cast<sched::Role>(i)), llvm::StringRef(opRoleTable[i].name).lower());
+}
+
+} // namespace
+} // namespace sluice
