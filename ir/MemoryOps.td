@@ -105,7 +105,7 @@ def Train_InvertBatchNormLeakyReluOp : Train_Op<"invert_batch_norm_leaky_relu", 
   let hasVerifier = 1;
 }
 def Train_CheckCancellationOp : Train_Op<"check_cancellation", [Train_OwnKernel, Train_Costed]> {
-  let extraClassDeclaration = Train_KernelFacts<"Other", object = "_check", results = ["_maxima"]>.decl # Train_RoleIs<"Rebuild">.decl;
+  let extraClassDeclaration = Train_KernelFacts<"Other", object = "_check", results = ["_maxima"]>.decl # Train_RoleIs<"Check">.decl;
   let summary = "ends the step when x, rebuilt by subtracting from y, is so small against y that it has lost its digits";
   let description = [{
     y = x + f was rounded to 2^-24 of itself, so y - f is off by as much: by 2^-24 |y| / |x| relative to x. A step where max |x| < 2^-10 max |y|

@@ -64,7 +64,8 @@ def Sched_Role : I32EnumAttr<"Role", "what an op of a step is there for, see run
     I32EnumAttrCase<"Rerun", 3, "rerun">,
     I32EnumAttrCase<"Rebuild", 4, "rebuild">,
     I32EnumAttrCase<"Encode", 5, "encode">,
-    I32EnumAttrCase<"Decode", 6, "decode">]> {
+    I32EnumAttrCase<"Decode", 6, "decode">,
+    I32EnumAttrCase<"Check", 7, "check">]> {
   let cppNamespace = "::sluice::sched";
 }
 

@@ -9,10 +9,10 @@ namespace sluice {
 /// - Compute: an op of the model or of its gradient. Loss: what the step returns, or a part of it.
 /// - Update: changes parameters, states or statistics, or prepares it.
 /// - Rerun: computes again what was dropped. Rebuild: computes what was dropped from what came later, or keeps what
-///   that needs.
+///   that needs. Check: looks whether what was rebuilt can be trusted.
 /// - Encode, Decode: packs and unpacks in device memory. Offload, Prefetch: copies between the arenas.
 /// - Batch: brings the next batch.
-enum class OpRole { Compute, Loss, Update, Rerun, Rebuild, Encode, Decode, Offload, Prefetch, Batch };
+enum class OpRole { Compute, Loss, Update, Rerun, Rebuild, Encode, Decode, Check, Offload, Prefetch, Batch };
 
 /// The first one that copies have; runs have those before it.
 constexpr OpRole firstOfCopies = OpRole::Offload;
@@ -39,6 +39,8 @@ constexpr OpRoleFacts opRoleTable[] = {
      OpRole::Rebuild},
     {OpRole::Encode, "Encode", "", "", TimelineKind::Codec, OpRole::Encode},
     {OpRole::Decode, "Decode", "", "", TimelineKind::Codec, OpRole::Encode},
+    {OpRole::Check, "Check", " (check)", "ends the step where what was rebuilt has lost its digits",
+     TimelineKind::Kernel, OpRole::Rebuild},
     {OpRole::Offload, "Offload", "", "", TimelineKind::Copy, OpRole::Offload},
     {OpRole::Prefetch, "Prefetch", "", "", TimelineKind::Copy, OpRole::Offload},
     {OpRole::Batch, "Batch", "", "", TimelineKind::Copy, OpRole::Batch},
