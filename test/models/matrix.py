@@ -4,8 +4,8 @@
 first gradients, and of weights, optimizer state and BatchNorm statistics after the last step; lossy ones stay within TOLERANCES. Standard
 library only. All runs of one program must give the same bits.
 
-    test/models/matrix.py --sluicec build/bin/sluicec --out DIR [--full] [--repeat N] [--models a,b] [--strategies 'a;b,k=v'] [--jobs N]
-                          [--emulated] [--flags=--precision=bf16]
+    test/models/matrix.py --sluicec build/bin/sluicec --out DIR [--full] [--repeat N] [--models a,b] [--strategies 'a;b,k=v'] [--budgets 90,50]
+                          [--jobs N] [--emulated] [--flags=--precision=bf16]
 
 Strategies are those that `sluice-plan --help` lists, and MORE. Cells of one model whose placed programs are equal run once. Every run but
 the first of a program gets delayed streams, every second one poisoned memory, too. Results are kept in DIR/results.json by what was
@@ -32,7 +32,6 @@ import emulated
 
 os.environ.setdefault("SLUICE_DEVICE", "host")  # plans do not depend on the machine
 
-BUDGETS = [90, 70, 50, 35]
 STEPS = 5
 HERE = pathlib.Path(__file__).parent
 DEEP = {name: 8 for name in ("residual", "bottleneck", "vgg", "dense", "mobile", "leaky", "unet", "reversible")}  # batch
@@ -263,12 +262,12 @@ class Results:
             aside.replace(self.path)
 
 
-def table(results, names, chosen):
+def table(results, names, chosen, budgets):
     lines = []
     for model in names:
-        lines += [f"## {model}", "", "| strategy | " + " | ".join(f"{b} %act" for b in BUDGETS) + " |", "|---" * (len(BUDGETS) + 1) + "|"]
+        lines += [f"## {model}", "", "| strategy | " + " | ".join(f"{b} %act" for b in budgets) + " |", "|---" * (len(budgets) + 1) + "|"]
         for strategy in chosen:
-            row = [results.cells.get(f"{model} {strategy} {budget}", ("", "")) for budget in BUDGETS]
+            row = [results.cells.get(f"{model} {strategy} {budget}", ("", "")) for budget in budgets]
             lines.append(f"| {strategy} | " + " | ".join(result + (f" `{program[:4]}`" if program else "") for result, program in row) + " |")
         programs = {program for cell, (_, program) in results.cells.items() if cell.startswith(model + " ")} - {""}
         lines += ["", f"{len(programs)} different programs.", ""]
@@ -287,13 +286,14 @@ def main():
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--models")
     parser.add_argument("--strategies")
+    parser.add_argument("--budgets", type=lambda text: [int(b) for b in text.split(",")], default=[90, 70, 50, 35], help="in %% of the activations")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     chosen, names = strategies(options), []
     results = Results(options.out / "results.json", options)
     for model in models(options):
         names.append(model.name)
-        missing = [(s, b) for s in chosen for b in BUDGETS if ("leaky" in model.name or model.name == "reversible" or s not in MORE) and f"{model.name} {s} {b}" not in results.cells]
+        missing = [(s, b) for s in chosen for b in options.budgets if ("leaky" in model.name or model.name == "reversible" or s not in MORE) and f"{model.name} {s} {b}" not in results.cells]
         if not missing:
             continue
         model.reference()
@@ -301,7 +301,7 @@ def main():
             for (strategy, budget), future in [(cell, pool.submit(model.cell, *cell)) for cell in missing]:
                 results.put(f"{model.name} {strategy} {budget}", future.result())
         print(f"matrix: {model.name}: {len(model.programs)} programs trained", file=sys.stderr, flush=True)
-    text = table(results, names, chosen)
+    text = table(results, names, chosen, options.budgets)
     (options.out / "matrix.md").write_text(text)
     print(text)
     good = ("ok", "within", "infeasible", "no codec", "too large")
