@@ -9,7 +9,7 @@ using namespace sluice::train;
 
 RankedTensorType sluice::packedType(RankedTensorType raw, Codec codec) {
   MLIRContext *context = raw.getContext();
-  const bool isTaken = codec.kind == Codec::Fp16 ? raw.getElementType().isF32() : codec && train::isReal(raw);
+  const bool isTaken = codec && (factsOf(codec)->takesHalves ? train::isReal(raw) : raw.getElementType().isF32());
   if (isTaken && codec.kind == Codec::Mask)
     return RankedTensorType::get(raw.getShape(), IntegerType::get(context, 1), raw.getEncoding());
   // Statistics, [C] vectors, are too small to gain from it and too sensitive to be rounded.
@@ -88,7 +88,7 @@ LogicalResult OffloadOp::verify() {
     return emitOpError() << "knows no codec '" << *getCodec() << "'; there are " << codecsOfCopies();
   if (!packedType(cast<RankedTensorType>(getX().getType()), *codec))
     return emitOpError() << "with codec '" << *getCodec() << "' packs "
-                         << (codec->kind == Codec::Fp16 ? "f32 tensors" : "floats and halves")
+                         << (factsOf(*codec)->takesHalves ? "floats and halves" : "f32 tensors")
                          << " of rank 2 and more only, not " << getX().getType();
   return success();
 }

@@ -181,7 +181,7 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
     return module.emitError();
   }
 
-  /// codec=fp16, int8 or zfp: all floats that leave for the host are packed on the way, with a mask where their signs
+  /// A lossy codec of copies: all floats that leave for the host are packed on the way, with a mask where their signs
   /// are read and the codec loses them; codec=zvc: those that are expected to shrink, where a pool takes them for the
   /// host memory that saves, else as mixed chooses. Positions stay those of raw copies, so the plan is at worst more
   /// careful than it need be.

@@ -66,20 +66,21 @@ struct CodecFacts {
   bool onDevice;        ///< packs in device memory, and unpacks before anyone reads (Action::Compress)
   bool keepsSigns; ///< without a mask: zeros stay zeros and signs stay, gradients may compare what came back with 0
   bool guardedInversion; ///< of lossy ones: what came back can be inverted where digits that get lost are set aside
+  bool takesHalves;      ///< packs floats of 16 bits, too, not of 32 bits alone
 };
 
 constexpr CodecFacts codecTable[] = {
-    // name, kind, kindName, exact, readDirectly, made, onDevice, keepsSigns, guardedInversion
-    {"fp16", Codec::Fp16, "Fp16", false, false, true, true, true, true},
+    // name, kind, kindName, exact, readDirectly, made, onDevice, keepsSigns, guardedInversion, takesHalves
+    {"fp16", Codec::Fp16, "Fp16", false, false, true, true, true, true, false},
     // Of copies alone. Where it packs after the link that carries raw bytes, else what is not zero: Problem::zerosStay.
-    {"zvc", Codec::Zvc, "Zvc", true, false, true, false, true, true},
+    {"zvc", Codec::Zvc, "Zvc", true, false, true, false, true, true, true},
     // Errors are absolute: zeros and signs get lost, and the inverse of a small slope would multiply them.
-    {"zfp", Codec::Zfp, "Zfp", false, false, true, true, false, false},
+    {"zfp", Codec::Zfp, "Zfp", false, false, true, true, false, false, true},
     // Errors are absolute within a block, too.
-    {"int8", Codec::Int8, "Int8", false, false, true, true, true, false},
-    {"mask", Codec::Mask, "Mask", true, true, true, false, true, true},
-    {"argmax", Codec::Argmax, "Argmax", true, true, false, false, true, true},
-    {"counter", Codec::Counter, "Counter", true, true, false, false, true, true},
+    {"int8", Codec::Int8, "Int8", false, false, true, true, true, false, true},
+    {"mask", Codec::Mask, "Mask", true, true, true, false, true, true, true},
+    {"argmax", Codec::Argmax, "Argmax", true, true, false, false, true, true, true},
+    {"counter", Codec::Counter, "Counter", true, true, false, false, true, true, true},
 };
 
 constexpr bool followsKinds() {

@@ -6,6 +6,9 @@
 
 #include "passes/planner/Packings.h"
 #include "passes/planner/Words.h"
+
+#include "ir/RuntimeTypes.h"
+
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -29,8 +32,8 @@ static Status takeCodec(StringRef value, PlanRequest &request) {
   const std::optional<Codec> codec = parseCodec(name);
   if (!codec || !*codec || codec->mask ||
       (value.contains(':') && (codec->kind != Codec::Zvc || !pool.consume_front("pool="))))
-    return sluice::Error{"codec '" + value.str() +
-                         "' in --strategy is unknown; copies can pack with fp16, int8, zfp, zvc or zvc:pool=SIZE"};
+    return sluice::Error{"codec '" + value.str() + "' in --strategy is unknown; copies can pack with " +
+                         codecsOfCopies() + ", and with zvc:pool=SIZE"};
   request.codec = codec->kind;
   if (!value.contains(':'))
     return sluice::Success{};

@@ -3,6 +3,7 @@
 #include "passes/planner/PlanCheck.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace sluice::planner {
 
@@ -32,10 +33,16 @@ Status PlanCheck::order(int b, const Decision &d) const {
   return Success{};
 }
 
+/// Whether what comes back is what left.
+static bool restoresBits(Codec codec) {
+  const Codec::Kind exact[] = {Codec::None, Codec::Zvc, Codec::Mask, Codec::Argmax, Codec::Counter};
+  return std::find(std::begin(exact), std::end(exact), codec.kind) != std::end(exact);
+}
+
 Status PlanCheck::absence(int b, const Decision &d, size_t i) const {
   const Absence &a = d.absences[i];
   const bool returns = d.action != Action::Encode;
-  const bool rounds = d.action == Action::Offload && d.codec && d.codec.kind != Codec::Zvc;
+  const bool rounds = d.action == Action::Offload && !restoresBits(d.codec);
   for (const Use &use : uses[b]) {
     const Run &run = runs[use.run];
     if (rounds && use.writes && run.position < a.freeBefore && problem.ops[run.op].phase != Phase::Forward)
@@ -86,8 +93,8 @@ Status PlanCheck::allowed(int b, const Decision &d) const {
       return Error{buffer(b) + " is rebuilt before op " + std::to_string(a.neededBy) +
                    ", parameters that it needs change at " + std::to_string(what.inversion->latest)};
     for (int source : what.inversion->sources)
-      if (const Codec codec = plan.decisions[source].codec; codec.kind == Codec::Zfp || codec.kind == Codec::Int8 ||
-                                                            (codec.kind == Codec::Fp16 && !what.inversion->fromHalves))
+      if (const Codec codec = plan.decisions[source].codec;
+          !restoresBits(codec) && (codec.kind != Codec::Fp16 || !what.inversion->fromHalves))
         return Error{buffer(b) + " cannot be rebuilt from " + buffer(source) + ", which comes back from " +
                      codecName(codec)};
     return Success{};

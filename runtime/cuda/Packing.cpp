@@ -38,7 +38,7 @@ size_t bytesOfRecord(Codec codec, const Tensor &x) { return codec.kind == Codec:
 
 Packing::Packing(Node node, Codec codec, const Tensor &x) : Kernel(node), codec(codec), x(x) {
   const CodecFacts *facts = factsOf(codec);
-  if (!facts || !facts->onDevice || !(x.type == DataType::F32 || (isHalf(x.type) && codec.kind != Codec::Fp16)))
+  if (!facts || !facts->onDevice || !(x.type == DataType::F32 || (isHalf(x.type) && facts->takesHalves)))
     throw std::invalid_argument("'" + std::string(node) + "' cannot be packed on the device");
   watchRefusedValues();
 }

@@ -86,9 +86,9 @@ inline const char *copyOutName(Codec codec) { return copyOutNames[codec.mask][co
 inline const char *copyBackName(Codec codec) { return copyBackNames[codec.mask][codec.kind]; }
 
 /// Throws std::invalid_argument naming `node` when `packed` is not what `codec` makes of `x`, floats or, with `halves`,
-/// those, which fp16 does not take.
+/// those, where the codec takes them.
 inline void checkPacked(const char *node, Codec codec, const Tensor &x, const Tensor &packed, bool halves = false) {
-  const bool taken = x.type == DataType::F32 || (halves && isHalf(x.type) && codec.kind != Codec::Fp16);
+  const bool taken = x.type == DataType::F32 || (halves && isHalf(x.type) && factsOf(codec)->takesHalves);
   if (static_cast<int64_t>(packed.bytes()) != packedBytes(codec, x) || !taken)
     throw std::invalid_argument("'" + std::string(node) + "' packs " + std::to_string(x.bytes()) + " bytes into " +
                                 std::to_string(packed.bytes()) + ", its codec needs " +
