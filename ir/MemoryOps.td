@@ -15,13 +15,13 @@ def Train_HostHandle : TypeDef<TrainDialect, "HostHandle"> {
 def Train_OffloadOp : Train_Op<"offload", [DeclareOpInterfaceMethods<Train_MovesContent, ["storageBytes"]>]> {
   let summary = "copies x to host memory, on the stream for that direction; returns at once";
   let description = [{
-    x's bytes stay live until the train.await of the handle. A codec packs on the way: `fp16`, `int8` and `zfp`, with their parameters and masks as
+    x's bytes stay live until the train.await of the handle. A codec packs on the way: `fp16`, `bf16`, `int8` and `zfp`, with their parameters and masks as
     train.encode has them, send their packed form over the link into a host slot of that size; `zvc` leaves out
     zeros (bit patterns of zero, so it is exact) in the host slot, which has the raw size all the same. With `zvc:pool=BYTES` all such tensors
     share these bytes of host memory and have their raw slots in the spill arena.
 
     - C1: the handle holds x's type.
-    - C2: a codec is one of floats, and x is f32, bf16 or f16, with fp16 f32, of rank 2 at least.
+    - C2: a codec is one of floats, and x is f32, bf16 or f16, with fp16 and bf16 f32, of rank 2 at least.
 
     ```mlir
     %h = train.offload %x {codec = "mask+zfp:6"} : (tensor<16x64x112x112xf32>) -> !train.host<tensor<16x64x112x112xf32>>
@@ -128,11 +128,11 @@ def Train_EncodeOp : Train_Op<"encode", [Train_OwnKernel, DeclareOpInterfaceMeth
   let summary = "packs x into fewer bytes on the device";
   let description = [{
     `mask` keeps one bit an element for gradients that only compare x with 0, which read it directly: !(x <= 0), or x > 0 with `positive`
-    (they differ for NaN). It runs on the compute stream. `fp16`, `int8` and `zfp` (fixed rate: 8 bits a value, `zfp:RATE` for
+    (they differ for NaN). It runs on the compute stream. `fp16`, `bf16`, `int8` and `zfp` (fixed rate: 8 bits a value, `zfp:RATE` for
     another) round; they run on the codec stream, and x's bytes stay live until the train.await of the result. `mask+NAME` of one of these keeps
     a mask in front of the packed form, in the same vector: what comes back is above 0 exactly where x was, and train.packed_mask is that mask.
 
-    - C1: a mask has x's shape and layout and i1 elements; other codecs give the i8 vector whose length the codec has for x, which is f32 for `fp16`.
+    - C1: a mask has x's shape and layout and i1 elements; other codecs give the i8 vector whose length the codec has for x, which is f32 for `fp16` and `bf16`.
 
     ```mlir
     %bits = train.encode %y {codec = "mask"} : (tensor<16x64x56x56xf32>) -> tensor<16x64x56x56xi1>

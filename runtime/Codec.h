@@ -56,6 +56,7 @@ inline int64_t formBytes(Codec codec, const Tensor &x) {
   case Codec::None:
     return static_cast<int64_t>(x.bytes());
   case Codec::Fp16:
+  case Codec::Bf16:
     return 2 * elements;
   case Codec::Zvc:
     return zvcTableBytes(static_cast<int64_t>(x.bytes())) + static_cast<int64_t>(x.bytes());

@@ -27,6 +27,9 @@ namespace sluice {
 ///   that of T. Dettmers et al., 8-bit Optimizers via Block-wise Quantization, ICLR 2022; ours are the evenly spaced
 ///   integers, the rounding (ActNN's is stochastic, hence without bias), and that it keeps signs. Values that are not
 ///   finite are refused.
+/// - bf16: the upper half of a 32-bit float, rounded to nearest even, of 32-bit floats alone: the range of floats with
+///   8 bits of each, where fp16 has 11 and ends at 65504. Infinities and NaN survive; a finite value that would become
+///   infinite is refused.
 ///
 /// `mask+NAME` of a codec that packs in device memory keeps a mask in front of its packed form, so that what comes back
 /// lies on the side of 0 where it was, however it was rounded: see withSign() in kernels/CodecRules.h.
@@ -34,7 +37,7 @@ namespace sluice {
 /// Mask, Argmax and Counter are no codecs of floats, but what gradients read instead: 1 bit an element, a pool's
 /// indices, the counter that a dropout mask is drawn from again.
 struct Codec {
-  enum Kind : uint8_t { None, Fp16, Zvc, Zfp, Int8, Mask, Argmax, Counter };
+  enum Kind : uint8_t { None, Fp16, Zvc, Zfp, Int8, Bf16, Mask, Argmax, Counter };
   Kind kind;
   int rate;     ///< zfp only, bits a value; 0: whatever all such tensors are given
   int64_t pool; ///< zvc only: bytes of host memory that all such tensors share; 0: each has its own slot
@@ -78,6 +81,8 @@ constexpr CodecFacts codecTable[] = {
     {"zfp", Codec::Zfp, "Zfp", false, false, true, true, false, false, true},
     // Errors are absolute within a block, too.
     {"int8", Codec::Int8, "Int8", false, false, true, true, true, false, true},
+    // 8 bits are too few for what an inversion loses.
+    {"bf16", Codec::Bf16, "Bf16", false, false, true, true, true, false, false},
     {"mask", Codec::Mask, "Mask", true, true, true, false, true, true, true},
     {"argmax", Codec::Argmax, "Argmax", true, true, false, false, true, true, true},
     {"counter", Codec::Counter, "Counter", true, true, false, false, true, true, true},

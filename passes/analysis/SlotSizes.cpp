@@ -59,6 +59,7 @@ Wide packedSizeOf(RankedTensorType type, Codec codec) {
   const Wide mask = codec.mask ? multiple(9 * blocks, 64) : 0, parts = (raw + (1 << 17) - 1) >> 17;
   switch (codec.kind) {
   case Codec::Fp16:
+  case Codec::Bf16:
     return mask + 2 * elements;
   case Codec::Int8:
     return mask + 68 * blocks;

@@ -15,6 +15,9 @@ std::optional<double> usualError(Codec codec, size_t tensors) {
   case Codec::Fp16:
     all = 3e-4;
     break;
+  case Codec::Bf16: // three bits fewer
+    all = 8 * 3e-4;
+    break;
   case Codec::Int8:
     all = 1e-2;
     break;

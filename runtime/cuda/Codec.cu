@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Half precision, int8 and fixed-rate zfp, of which a thread packs whole blocks. For the others threads take eight
+// fp16, bf16, int8 and fixed-rate zfp, of which a thread packs whole blocks. For the others threads take eight
 // neighbouring values, so that sides of floats and halves move 16 bytes at a time; slots begin at multiples of 64
 // bytes. int8 and zfp of halves widen them, pack floats, and round what comes back.
 #include "runtime/cuda/Codec.h"
@@ -21,14 +21,23 @@ __device__ unsigned long long refused[noteWords];
 constexpr int64_t group = 8;
 constexpr int zfpMostBits = 31; ///< a value, and words of 16 bits a block
 
-__device__ inline uint16_t toHalf(float x) { return float16Of(x).bits; }
-__device__ inline float fromHalf(uint16_t h) { return widened(Float16{h}); }
+/// The 16 bits that fp16 or bf16 makes of a float, whether that is refused, and the float that they are.
+template <Codec::Kind kind> __device__ inline uint16_t narrowed(float x) {
+  return kind == Codec::Bf16 ? bfloat16Of(x).bits : float16Of(x).bits;
+}
+template <Codec::Kind kind> __device__ inline bool overflows(float x) {
+  return kind == Codec::Bf16 ? overflowsBFloat16(x) : overflowsHalf(x);
+}
+template <Codec::Kind kind> __device__ inline float widenedFrom(uint16_t bits) {
+  return kind == Codec::Bf16 ? widened(BFloat16{bits}) : widened(Float16{bits});
+}
 
 __device__ inline void refuse(unsigned long long node, float value, Codec::Kind kind) {
   if (atomicCAS(&refused[0], 0ull, node) == 0)
     refused[1] = static_cast<unsigned long long>(kind) << 32 | bitsOfFloat(value);
 }
 
+template <Codec::Kind kind>
 __global__ void packHalfKernel(const float *x, uint16_t *packed, int64_t count, unsigned long long node) {
   SLUICE_GRID_LOOP(g, (count + group - 1) / group) {
     float in[group] = {};
@@ -42,9 +51,9 @@ __global__ void packHalfKernel(const float *x, uint16_t *packed, int64_t count, 
     }
     uint16_t out[group];
     for (int i = 0; i < group; ++i) {
-      out[i] = toHalf(in[i]);
-      if (overflowsHalf(in[i]))
-        refuse(node, in[i], Codec::Fp16);
+      out[i] = narrowed<kind>(in[i]);
+      if (overflows<kind>(in[i]))
+        refuse(node, in[i], kind);
     }
     if (here == group) {
       uint4 eight;
@@ -57,20 +66,21 @@ __global__ void packHalfKernel(const float *x, uint16_t *packed, int64_t count, 
   }
 }
 
-__global__ void unpackHalfKernel(const uint16_t *packed, float *x, int64_t count) {
+template <Codec::Kind kind> __global__ void unpackHalfKernel(const uint16_t *packed, float *x, int64_t count) {
   SLUICE_GRID_LOOP(g, (count + group - 1) / group) {
     const int64_t at = g * group, here = min(group, count - at);
     if (here < group) {
       for (int i = 0; i < here; ++i)
-        x[at + i] = fromHalf(packed[at + i]);
+        x[at + i] = widenedFrom<kind>(packed[at + i]);
       continue;
     }
     const uint4 eight = *reinterpret_cast<const uint4 *>(packed + at);
     uint16_t in[group];
     memcpy(in, &eight, sizeof eight);
     for (int half = 0; half < 2; ++half)
-      *reinterpret_cast<float4 *>(x + at + 4 * half) = make_float4(
-          fromHalf(in[4 * half]), fromHalf(in[4 * half + 1]), fromHalf(in[4 * half + 2]), fromHalf(in[4 * half + 3]));
+      *reinterpret_cast<float4 *>(x + at + 4 * half) =
+          make_float4(widenedFrom<kind>(in[4 * half]), widenedFrom<kind>(in[4 * half + 1]),
+                      widenedFrom<kind>(in[4 * half + 2]), widenedFrom<kind>(in[4 * half + 3]));
   }
 }
 
@@ -180,14 +190,18 @@ template <typename T> __global__ void unpackZfpKernel(const uint16_t *packed, T 
 }
 
 // On any memory that the device can reach, by so many blocks at most.
+template <Codec::Kind kind>
 void packHalf(cudaStream_t stream, const float *x, void *packed, int64_t count, const char *node, unsigned blocks) {
   blocks = std::min(blocks, blocksFor(count, group * blockThreads));
-  packHalfKernel<<<blocks, blockThreads, 0, stream>>>(x, static_cast<uint16_t *>(packed), count,
+  const auto kernel = packHalfKernel<kind>;
+  kernel<<<blocks, blockThreads, 0, stream>>>(x, static_cast<uint16_t *>(packed), count,
                                                       reinterpret_cast<uintptr_t>(node));
 }
+template <Codec::Kind kind>
 void unpackHalf(cudaStream_t stream, const void *packed, float *x, int64_t count, unsigned blocks) {
   blocks = std::min(blocks, blocksFor(count, group * blockThreads));
-  unpackHalfKernel<<<blocks, blockThreads, 0, stream>>>(static_cast<const uint16_t *>(packed), x, count);
+  const auto kernel = unpackHalfKernel<kind>;
+  kernel<<<blocks, blockThreads, 0, stream>>>(static_cast<const uint16_t *>(packed), x, count);
 }
 
 void packZfp(cudaStream_t stream, const void *x, void *packed, const Tensor &like, int rate, const char *node,
@@ -252,8 +266,10 @@ void packForm(cudaStream_t stream, Codec codec, const void *x, const Tensor &lik
     packZfp(stream, x, form, like, codec.bits(), node, blocks);
   else if (codec.kind == Codec::Int8)
     packInt8(stream, x, form, like, node, blocks);
+  else if (codec.kind == Codec::Bf16)
+    packHalf<Codec::Bf16>(stream, static_cast<const float *>(x), form, elements, node, blocks);
   else
-    packHalf(stream, static_cast<const float *>(x), form, elements, node, blocks);
+    packHalf<Codec::Fp16>(stream, static_cast<const float *>(x), form, elements, node, blocks);
 }
 
 void unpackForm(cudaStream_t stream, Codec codec, const void *packed, void *x, const Tensor &like, unsigned blocks) {
@@ -263,8 +279,10 @@ void unpackForm(cudaStream_t stream, Codec codec, const void *packed, void *x, c
     unpackZfp(stream, form, x, like, codec.bits(), blocks);
   else if (codec.kind == Codec::Int8)
     unpackInt8(stream, form, x, like, blocks);
+  else if (codec.kind == Codec::Bf16)
+    unpackHalf<Codec::Bf16>(stream, form, static_cast<float *>(x), elements, blocks);
   else
-    unpackHalf(stream, form, static_cast<float *>(x), elements, blocks);
+    unpackHalf<Codec::Fp16>(stream, form, static_cast<float *>(x), elements, blocks);
   if (codec.mask)
     restoreSigns(stream, packed, x, like.type, elements, blocks);
 }

@@ -87,6 +87,31 @@ void unpackInt8(const void *packed, int64_t elements, float *x) {
   });
 }
 
+void packBFloat16(const float *x, int64_t elements, void *packed, const char *node) {
+  auto *out = static_cast<uint16_t *>(packed);
+  std::atomic<int64_t> refused{-1};
+  parallelRanges(elements, grain, [&](int64_t begin, int64_t end) {
+    int overflow = 0;
+    for (int64_t i = begin; i < end; ++i) {
+      out[i] = bfloat16Of(x[i]).bits;
+      overflow |= overflowsBFloat16(x[i]);
+    }
+    for (int64_t i = begin; overflow && i < end; ++i)
+      if (overflowsBFloat16(x[i]))
+        refused = i;
+  });
+  if (refused >= 0)
+    throw valueRefused(Codec::Bf16, x[refused.load()], node);
+}
+
+void unpackBFloat16(const void *packed, int64_t elements, float *x) {
+  const auto *in = static_cast<const uint16_t *>(packed);
+  parallelRanges(elements, grain, [=](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      x[i] = widened(BFloat16{in[i]});
+  });
+}
+
 void packSigns(const float *x, int64_t elements, uint64_t *bits) {
   packBits(x, elements, bits, [](float v) { return isAbove(v); });
   auto *below = reinterpret_cast<uint8_t *>(bits + signBlocks(elements));
@@ -192,6 +217,8 @@ static void packForm(Codec codec, const float *x, const Tensor &like, void *pack
     packZfp(x, zfpGrid(like), codec.bits(), form, node);
   else if (codec.kind == Codec::Int8)
     packInt8(x, elements, form, node);
+  else if (codec.kind == Codec::Bf16)
+    packBFloat16(x, elements, form, node);
   else
     packHalf(x, elements, form, node);
 }
@@ -203,6 +230,8 @@ static void unpackForm(Codec codec, const void *packed, float *x, const Tensor &
     unpackZfp(form, zfpGrid(like), codec.bits(), x);
   else if (codec.kind == Codec::Int8)
     unpackInt8(form, elements, x);
+  else if (codec.kind == Codec::Bf16)
+    unpackBFloat16(form, elements, x);
   else
     unpackHalf(form, elements, x);
   if (codec.mask)

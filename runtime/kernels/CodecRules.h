@@ -4,6 +4,7 @@
 #pragma once
 
 #include "runtime/Codec.h"
+#include "runtime/kernels/BFloat16.h"
 #include "runtime/kernels/Float16.h"
 
 #include <cmath>
@@ -15,6 +16,12 @@ namespace sluice {
 SLUICE_KERNEL bool overflowsHalf(float x) {
   const uint32_t magnitude = bitsOfFloat(x) & 0x7fffffff;
   return magnitude >= 0x477ff000 && magnitude < 0x7f800000;
+}
+
+/// A finite value that bf16 would make infinite.
+SLUICE_KERNEL bool overflowsBFloat16(float x) {
+  const uint32_t magnitude = bitsOfFloat(x) & 0x7fffffff;
+  return magnitude >= 0x7f7f8000 && magnitude < 0x7f800000;
 }
 
 /// A value that fixed-rate zfp cannot give back, or only as an infinity: below 2^126 the exponent e that a block shares
@@ -67,19 +74,23 @@ inline ValueNotStorable valueRefused(Codec::Kind kind, float value, const char *
     return halfRefused(value, node);
   if (kind == Codec::Zfp)
     return zfpRefused(node, value);
+  if (kind == Codec::Bf16)
+    return ValueNotStorable("bf16 cannot hold the value " + std::to_string(value) + " of '" + node +
+                            "': its largest is 3.39e38");
   return ValueNotStorable("int8 cannot hold '" + std::string(node) + "': a value is infinite or NaN");
 }
 
 /// Names of records of packing, by whether a mask is beside it and by the kind of codec; they outlive the program.
 #define SLUICE_PACKING_NAMES(verb)                                                                                     \
-  {{verb, verb " fp16", verb " zvc", verb " zfp", verb " int8"},                                                       \
-   {verb, verb " mask+fp16", verb, verb " mask+zfp", verb " mask+int8"}}
-using PackingNames = const char *[2][5];
+  {{verb, verb " fp16", verb " zvc", verb " zfp", verb " int8", verb " bf16"},                                                       \
+   {verb, verb " mask+fp16", verb, verb " mask+zfp", verb " mask+int8", verb " mask+bf16"}}
+using PackingNames = const char *[2][6];
 constexpr PackingNames encodeNames = SLUICE_PACKING_NAMES("encode"), decodeNames = SLUICE_PACKING_NAMES("decode"),
                        copyOutNames = SLUICE_PACKING_NAMES("copy to host"),
                        copyBackNames = SLUICE_PACKING_NAMES("copy to device");
 #undef SLUICE_PACKING_NAMES
-static_assert(Codec::Fp16 == 1 && Codec::Zvc == 2 && Codec::Zfp == 3 && Codec::Int8 == 4, "the names follow the kinds");
+static_assert(Codec::Fp16 == 1 && Codec::Zvc == 2 && Codec::Zfp == 3 && Codec::Int8 == 4 && Codec::Bf16 == 5,
+              "the names follow the kinds");
 inline const char *encodeName(Codec codec) { return encodeNames[codec.mask][codec.kind]; }
 inline const char *decodeName(Codec codec) { return decodeNames[codec.mask][codec.kind]; }
 inline const char *copyOutName(Codec codec) { return copyOutNames[codec.mask][codec.kind]; }

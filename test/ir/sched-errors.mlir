@@ -53,7 +53,7 @@ sched.program @copy_c3_pool {
 sched.program @copy_c2_pool {
   %a = sched.buffer "a" device bytes(256)
   %slot = sched.buffer "slot" spill bytes(320)
-  // expected-error @below {{knows no codec 'zvc:pool=0'; there are fp16, zvc, zfp and int8}}
+  // expected-error @below {{knows no codec 'zvc:pool=0'; there are fp16, zvc, zfp, int8 and bf16}}
   sched.copy d2h %a -> %slot codec("zvc:pool=0" : tensor<8x8xf32>) versions 1 -> 1
 }
 

@@ -24,7 +24,7 @@ void packings(int64_t batch) {
     values[i] = std::max(0.0f, normal(1, i));
   session.write(x, values.data());
   puts("codec: bits a value, GB/s of raw bytes packed and unpacked");
-  for (const char *name : {"fp16", "int8", "mask+fp16", "mask+int8", "zfp:4", "zfp:8", "zfp:16", "mask+zfp:4",
+  for (const char *name : {"fp16", "bf16", "int8", "mask+fp16", "mask+int8", "zfp:4", "zfp:8", "zfp:16", "mask+zfp:4",
                            "mask+zfp:8", "mask+zfp:16"}) {
     const Codec codec = *parseCodec(name);
     const Tensor packed = device(x.bytes(), {packedBytes(codec, x)}, Layout::RowMajor, DataType::U8);

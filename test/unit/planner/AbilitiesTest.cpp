@@ -32,13 +32,13 @@ TEST(Abilities, AreSets) {
 }
 
 TEST(Abilities, ThatRoundAreReadByName) {
-  EXPECT_EQ(abilityNames(lossyActions()), (Names{"fp16", "zfp", "int8", "invert"}));
+  EXPECT_EQ(abilityNames(lossyActions()), (Names{"fp16", "zfp", "int8", "bf16", "invert"}));
   EXPECT_EQ(abilityNames(*parseLossy("invert,int8,algorithms")), (Names{"int8", "invert", "algorithms"}));
   EXPECT_TRUE(parseLossy("")->empty());
   for (const char *wrong : {"fp17", "zvc", "offload", "zfp:4", "mask+zfp", "fp16,,int8"}) {
     const Result<Abilities> lossy = parseLossy(wrong);
     ASSERT_FALSE(lossy) << wrong;
-    EXPECT_NE(lossy.error().find("there are fp16, zfp, int8, invert and algorithms"), std::string::npos);
+    EXPECT_NE(lossy.error().find("there are fp16, zfp, int8, bf16, invert and algorithms"), std::string::npos);
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Codecs that both targets have: half precision gives back every half and refuses what it cannot hold, on the device
-// and in copies; zfp errs by its rate; masks say what gradients ask and change no bit of a fused region.
+// Codecs that both targets have: fp16 and bf16 give back all of their own values and refuse what they cannot hold, on
+// the device and in copies; zfp errs by its rate; masks say what gradients ask and change no bit of a fused region.
 #include "test/unit/runtime/Harness.h"
 #include "test/unit/runtime/ZeroValues.h"
 
@@ -12,7 +12,7 @@ namespace {
 using Floats = std::vector<float>;
 constexpr float infinity = std::numeric_limits<float>::infinity();
 constexpr float notANumber = std::numeric_limits<float>::quiet_NaN();
-constexpr Codec fp16{Codec::Fp16};
+constexpr Codec fp16{Codec::Fp16}, bf16{Codec::Bf16};
 
 bool sameBits(const Floats &a, const Floats &b) {
   return a.size() == b.size() && memcmp(a.data(), b.data(), 4 * a.size()) == 0;
@@ -34,8 +34,8 @@ Floats throughCodec(const Codec &codec, const Shape &shape, Layout layout, const
   return back;
 }
 
-Floats throughHalf(const Floats &x) {
-  return throughCodec(fp16, {static_cast<int64_t>(x.size())}, Layout::RowMajor, x);
+Floats throughHalf(const Floats &x, Codec codec = fp16) {
+  return throughCodec(codec, {static_cast<int64_t>(x.size())}, Layout::RowMajor, x);
 }
 
 TEST(CodecNames, AreParsed) {
@@ -44,18 +44,19 @@ TEST(CodecNames, AreParsed) {
   EXPECT_EQ(parseCodec("zfp")->bits(), 8);
   EXPECT_EQ(parseCodec("zfp:12")->rate, 12);
   EXPECT_EQ(parseCodec("int8")->kind, Codec::Int8);
+  EXPECT_EQ(parseCodec("bf16")->kind, Codec::Bf16);
   EXPECT_FALSE(parseCodec("zfp:12")->mask);
   EXPECT_TRUE(parseCodec("mask+zfp:12")->mask);
   EXPECT_EQ(parseCodec("mask+zfp:12")->rate, 12);
   EXPECT_EQ(parseCodec("mask+fp16")->kind, Codec::Fp16);
-  for (const char *wrong : {"zip", "zfp:", "zfp:1", "zfp:32", "zfp:8x", "zfp8", "zfp:999999999999", "fp16:2", "int8:4",
+  for (const char *wrong : {"zip", "zfp:", "zfp:1", "zfp:32", "zfp:8x", "zfp8", "zfp:999999999999", "fp16:2", "int8:4", "bf16:2",
                             "int4", "mask+", "mask+zvc", "mask+mask", "mask+zfp:1", "mask+mask+zfp", "+zfp"})
     EXPECT_FALSE(parseCodec(wrong)) << wrong;
 }
 
 TEST(CodecNames, AreWrittenAsTheyAreRead) {
   for (const char *name : {"", "fp16", "zvc", "zvc:pool=4096", "zfp", "zfp:8", "mask+zfp", "mask+zfp:31", "mask+fp16",
-                           "int8", "mask", "argmax", "counter"}) {
+                           "int8", "bf16", "mask", "argmax", "counter"}) {
     ASSERT_TRUE(parseForm(name)) << name;
     EXPECT_EQ(codecName(*parseForm(name)), name);
   }
@@ -117,6 +118,36 @@ TEST(Half, InfinityAndNaNSurviveAndOverflowIsRefused) {
       EXPECT_NE(std::string(error.what()).find("'x'"), std::string::npos) << error.what();
     }
     EXPECT_TRUE(sameBits(throughHalf({1.5f}), {1.5f})); // nothing of it is left
+  }
+}
+
+// Eight bits of a float, on both sides of ties, to the ends of its range; one NaN.
+TEST(BFloat, RoundsToNearestEvenOverTheRangeOfFloats) {
+  const Floats x = {1.0f + 0x1p-8f,  1.0f + 3 * 0x1p-8f, 1.0f + 0x1p-8f + 0x1p-20f, 1e6f,   -0x1p-149f,
+                    0x1.8p-134f,     0x1p-134f,          -0.0f,                     0x1p127f, infinity,
+                    -infinity,       0x1.fefffep127f};
+  const Floats want = {1.0f,        1.0f + 0x1p-6f, 1.0f + 0x1p-7f, 999424.0f, -0.0f,    0x1p-133f,
+                       0.0f,        -0.0f,          0x1p127f,       infinity,  -infinity, 0x1.fep127f};
+  EXPECT_TRUE(sameBits(throughHalf(x, bf16), want));
+  EXPECT_TRUE(std::isnan(throughHalf({notANumber}, bf16)[0]));
+  for (int64_t count : {int64_t(7), int64_t(1000), int64_t(33791)}) {
+    Floats values;
+    for (int64_t i = 0; i < count; ++i)
+      values.push_back(static_cast<float>(i % 256) - 128);
+    EXPECT_TRUE(sameBits(throughHalf(values, bf16), values)) << count;
+  }
+}
+
+TEST(BFloat, WhatWouldBecomeInfiniteIsRefused) {
+  for (float large : {0x1.ffp127f, -0x1.ffp127f, std::numeric_limits<float>::max()}) {
+    Floats x(101, 1.0f);
+    x[57] = large;
+    try {
+      throughHalf(x, bf16);
+      FAIL() << large << " passed";
+    } catch (const ValueNotStorable &error) {
+      EXPECT_EQ(std::string(error.what()).rfind("bf16 cannot hold the value ", 0), size_t(0)) << error.what();
+    }
   }
 }
 
@@ -184,7 +215,8 @@ TEST(PackingCopies, ComeBackFromHostSlots) {
 
 // In copies every codec makes what it makes in device memory, and gives back the same bits.
 TEST(PackingCopies, MakeTheFormsOfDeviceMemory) {
-  for (const char *name : {"fp16", "int8", "zfp:4", "zfp:6", "zfp:31", "mask+zfp:4", "mask+int8", "mask+fp16"})
+  for (const char *name : {"fp16", "int8", "zfp:4", "zfp:6", "zfp:31", "mask+zfp:4", "mask+int8", "mask+fp16", "bf16",
+                           "mask+bf16"})
     for (const Shape &shape : {Shape{2, 16, 8, 8}, Shape{3, 5, 7, 9}, Shape{1, 64, 33, 31}, Shape{1, 1, 1, 7}}) {
       const Codec codec = *parseCodec(name);
       Floats x, back(static_cast<size_t>(shape.elements()));
