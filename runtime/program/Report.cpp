@@ -86,14 +86,21 @@ void printPlan(const Program &program) {
   }
 }
 
-double medianStep(std::vector<double> stepSeconds) {
-  if (stepSeconds.empty())
+double StepTimes::median() const {
+  if (seconds.empty())
     return 0;
-  if (stepSeconds.size() > 1)
-    stepSeconds.erase(stepSeconds.begin());
-  auto middle = stepSeconds.begin() + static_cast<long>(stepSeconds.size() / 2);
-  std::nth_element(stepSeconds.begin(), middle, stepSeconds.end());
+  std::vector<double> later(seconds.begin() + (seconds.size() > 1), seconds.end());
+  const auto middle = later.begin() + static_cast<long>(later.size() / 2);
+  std::nth_element(later.begin(), middle, later.end());
   return *middle;
+}
+
+double StepTimes::predicted(const Program &program) const {
+  return program.predictedSecondsPerStep * static_cast<double>(batches);
+}
+
+double StepTimes::samplesPerSecond(const Program &program) const {
+  return static_cast<double>(program.batch * batches) / std::max(1e-9, median());
 }
 
 void printWhatIsTrained(const Program &program, const Dataset &data, const Arguments &arguments, int64_t done,
@@ -114,12 +121,10 @@ void printWhatIsTrained(const Program &program, const Dataset &data, const Argum
                 static_cast<long long>(program.batch));
 }
 
-void printReport(const Program &program, const Session &session, std::vector<double> stepSeconds) {
-  size_t steps = stepSeconds.size();
-  double median = medianStep(std::move(stepSeconds));
-  if (steps > 0)
-    std::printf("time:          %.6g s a step (median of %zu), predicted %.6g; %.4g samples/s\n", median, steps,
-                program.predictedSecondsPerStep, static_cast<double>(program.batch) / std::max(1e-9, median));
+void printReport(const Program &program, const Session &session, const StepTimes &times) {
+  if (!times.seconds.empty())
+    std::printf("time:          %.6g s a step (median of %zu), predicted %.6g; %.4g samples/s\n", times.median(),
+                times.seconds.size(), times.predicted(program), times.samplesPerSecond(program));
   std::printf("device memory: %zu of %zu bytes touched\n", session.peak(Space::Device), program.deviceBytes);
   std::printf("host memory:   %zu of %zu bytes touched\n", session.peak(Space::Host), program.hostBytes);
   if (runtimeTarget() == Target::Host)
@@ -187,13 +192,13 @@ size_t residentPeak() {
   return bytes;
 }
 
-LogFields endFields(const Program &program, const Session &session, int64_t steps, double medianSeconds) {
+LogFields endFields(const Program &program, const Session &session, int64_t steps, const StepTimes &times) {
   LogFields fields = {{"device_peak_bytes", uint64_t{session.peak(Space::Device)}},
                       {"host_peak_bytes", uint64_t{session.peak(Space::Host)}},
                       {"resident_peak_bytes", uint64_t{residentPeak()}},
                       {"steps", steps},
-                      {"median_ms", medianSeconds * 1e3},
-                      {"predicted_ms", program.predictedSecondsPerStep * 1e3}};
+                      {"median_ms", times.median() * 1e3},
+                      {"predicted_ms", times.predicted(program) * 1e3}};
   if (runtimeTarget() == Target::Cuda)
     fields.push_back({"driver_bytes", uint64_t{session.driverBytes()}});
   if (const Session::PackedBytes packed = session.packedBytes(); packed.raw > 0 && steps > 0) {

@@ -31,8 +31,20 @@ void printPlan(const Program &program);
 void printWhatIsTrained(const Program &program, const Dataset &data, const Arguments &arguments, int64_t done,
                         int64_t last);
 
-/// Printed after the last step; `stepSeconds` of this run in order, the first one included.
-void printReport(const Program &program, const Session &session, std::vector<double> stepSeconds);
+/// How long steps took, in order, the first one included. Each has so many batches, where a program's own prediction is
+/// of one.
+struct StepTimes {
+  std::vector<double> seconds;
+  int64_t batches = 1;
+
+  /// The first step is left out when there are others: it pays for page faults. 0 without any.
+  double median() const;
+  double predicted(const Program &program) const;
+  double samplesPerSecond(const Program &program) const;
+};
+
+/// Printed after the last step.
+void printReport(const Program &program, const Session &session, const StepTimes &times);
 
 /// What an action of the plan did in a step.
 struct MeasuredAction {
@@ -48,14 +60,11 @@ void printActions(const Program &program, const Session &session, const std::vec
                   int64_t allSteps);
 
 /// The same for the log: bytes touched and times, of a run of `steps` steps.
-LogFields endFields(const Program &program, const Session &session, int64_t steps, double medianSeconds);
+LogFields endFields(const Program &program, const Session &session, int64_t steps, const StepTimes &times);
 
 /// The most memory that this process ever had resident, 0 where the system does not say.
 size_t residentPeak();
 /// What it has now, 0 where the system does not say.
 size_t residentNow();
-
-/// Middle value; 0 of none. The first step is left out when there are others: it pays for page faults.
-double medianStep(std::vector<double> stepSeconds);
 
 } // namespace sluice

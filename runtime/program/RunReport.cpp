@@ -60,8 +60,7 @@ static std::string number(const char *format, double value) {
 }
 
 void RunReport::addFacts(Report &report, const Program &program, const Session &session, const std::string &command,
-                         const std::vector<std::string> &classes, const std::vector<double> &stepSeconds) const {
-  const double median = medianStep(stepSeconds);
+                         const std::vector<std::string> &classes, const StepTimes &times) const {
   std::vector<std::pair<std::string, std::string>> rows = {
       {"compiled by", program.commandLine},
       {"trained by", command},
@@ -72,11 +71,12 @@ void RunReport::addFacts(Report &report, const Program &program, const Session &
       {"whole process", sizeText(residentPeak()) + " resident at most"}};
   if (!classes.empty())
     rows.push_back({"classes", text(classes.size(), ": ", someOf(classes))});
-  if (!stepSeconds.empty())
-    rows.push_back({"a step", text(number("%.4g", median * 1e3), " ms (median of ", stepSeconds.size(), "), predicted ",
-                                   number("%.4g", program.predictedSecondsPerStep * 1e3), " ms; ",
-                                   number("%.4g", static_cast<double>(program.batch) / std::max(1e-9, median)),
-                                   " samples/s in batches of ", program.batch)});
+  if (!times.seconds.empty())
+    rows.push_back({"a step", text(number("%.4g", times.median() * 1e3), " ms (median of ", times.seconds.size(),
+                                   "), predicted ", number("%.4g", times.predicted(program) * 1e3), " ms; ",
+                                   number("%.4g", times.samplesPerSecond(program)), " samples/s in ",
+                                   times.batches > 1 ? text(times.batches, " batches a step of ") : "batches of ",
+                                   program.batch)});
   report.facts(rows);
 }
 
@@ -127,7 +127,7 @@ void RunReport::addConfusions(Report &report, const Program &program, const std:
   }
 }
 
-void RunReport::addCurves(Report &report, const Program &program) const {
+void RunReport::addCurves(Report &report, double predicted) const {
   report.heading("Training");
   ReportChart losses("Loss", "step", "loss");
   if (const auto found = evaluated.find(Metric::Loss); found != evaluated.end())
@@ -151,14 +151,13 @@ void RunReport::addCurves(Report &report, const Program &program) const {
     return;
   report.add(ReportChart("Learning rate", "step", "rate").fromZero().add("rate", learningRate.points()).json);
   const ReportPoints &times = milliseconds.points();
-  const double predicted = program.predictedSecondsPerStep * 1e3;
-  report.add(
-      ReportChart("Time of a step", "step", "ms")
-          .fromZero()
-          .cutOutliers()
-          .add("measured", times)
-          .add("predicted", {{times.front().first, predicted}, {times.back().first, predicted}}, ReportLine::Dashed)
-          .json);
+  report.add(ReportChart("Time of a step", "step", "ms")
+                 .fromZero()
+                 .cutOutliers()
+                 .add("measured", times)
+                 .add("predicted", {{times.front().first, predicted * 1e3}, {times.back().first, predicted * 1e3}},
+                      ReportLine::Dashed)
+                 .json);
 }
 
 /// Bytes of the device arena in use in each position of a step, without those that live all the time.
@@ -267,12 +266,12 @@ static void addPlan(Report &report, const Program &program, const std::vector<Me
 }
 
 void RunReport::write(const std::string &path, const Program &program, const Session &session,
-                      const std::string &command, const std::vector<std::string> &classes,
-                      const std::vector<double> &stepSeconds, const std::vector<MeasuredAction> &actions) const {
+                      const std::string &command, const std::vector<std::string> &classes, const StepTimes &times,
+                      const std::vector<MeasuredAction> &actions) const {
   Report report(text("Training of ", program.model));
-  addFacts(report, program, session, command, classes, stepSeconds);
+  addFacts(report, program, session, command, classes, times);
   addEvaluations(report, program, classes);
-  addCurves(report, program);
+  addCurves(report, times.predicted(program));
   addConfusions(report, program, classes);
   addMemory(report, program, session);
   addTimeline(report);

@@ -41,7 +41,9 @@ public:
                               leavesFormerRun(arguments))
                         : nullptr),
         evaluations(session, program, entry, arguments, files, report.get(), checkpoints.get(), this->run),
-        step(session, program, entry, arguments, [this](const StepResult &result) { stepDone(result); }) {}
+        step(session, program, entry, arguments, [this](const StepResult &result) { stepDone(result); }) {
+    times.batches = step.batches();
+  }
 
   Recording runAll();
 
@@ -76,7 +78,7 @@ private:
   Step step;
 
   static constexpr size_t timedSteps = 100000; ///< enough for a median, little enough to keep
-  std::vector<double> stepSeconds;
+  StepTimes times;
   int64_t stepsDone = 0;    ///< by this run
   int64_t emptyBatches = 0; ///< of this run, in which no target counted
   std::unique_ptr<GradientDump> gradients;
@@ -108,7 +110,7 @@ void Trainer::logStart() const {
                       {"device_bytes", uint64_t{program.deviceBytes}},
                       {"host_bytes", uint64_t{program.hostBytes}},
                       {"device_base_bytes", uint64_t{program.deviceBase}},
-                      {"predicted_ms", program.predictedSecondsPerStep * 1e3},
+                      {"predicted_ms", times.predicted(program) * 1e3},
                       {"batch", program.batch},
                       {"threads", int64_t{threads()}},
                       {"seed", run.seed},
@@ -123,7 +125,7 @@ void Trainer::logStart() const {
 }
 
 void Trainer::logEnd() const {
-  LogFields fields = endFields(program, session, stepsDone, medianStep(stepSeconds));
+  LogFields fields = endFields(program, session, stepsDone, times);
   files.describeSkipped(fields);
   if (emptyBatches > 0)
     fields.push_back({"batches_without_targets", emptyBatches});
@@ -178,8 +180,8 @@ void Trainer::stepDone(const StepResult &result) {
   if (result.emptyBatches > 0 && emptyBatches == 0)
     warnOfEmptyBatch(arguments.name, program, result.step);
   emptyBatches += result.emptyBatches;
-  if (stepSeconds.size() < timedSteps)
-    stepSeconds.push_back(result.seconds);
+  if (times.seconds.size() < timedSteps)
+    times.seconds.push_back(result.seconds);
   tellStep(result);
   if (!isFinite) {
     if (step.isSettled())
@@ -333,11 +335,11 @@ Recording Trainer::runAll() {
     sayHowToGoOn();
   logEnd();
   files.printSkipped();
-  printReport(program, session, stepSeconds);
+  printReport(program, session, times);
   const std::vector<MeasuredAction> actions = measureActions(program, profiled, profiledSteps);
   printActions(program, session, actions, stepsDone);
   if (report)
-    report->write(*arguments.report, program, session, commandOf(arguments), files.classes, stepSeconds, actions);
+    report->write(*arguments.report, program, session, commandOf(arguments), files.classes, times, actions);
   if (const int signal = interruptedBy())
     throw Interrupted{signal};
   return {std::move(profiled), profiledSteps};
