@@ -23,7 +23,7 @@ public:
   /// Hands out names that no text uses for itself and isPlaceholder() knows.
   static Names placeholders();
   static bool isPlaceholder(llvm::StringRef name) { return name.ends_with("__"); }
-  /// For a scope inside, where nothing that this one's names stand for is meant: the same name may be handed out again.
+  /// Names of an inner scope that refers to none of this one's: it may hand out the same names again.
   Names inner(const std::set<std::string> &reserved) const { return hidden ? placeholders() : Names(reserved); }
   std::string unique(llvm::StringRef wanted);
   /// The same with a small first letter: types and macros begin with capitals, so that no value hides one.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The model's inputs as nodes read them, of the arguments that programs give.
+// Turns the arguments that programs give into inputs as the model's nodes read them.
 #ifndef SLUICE_FRONTEND_BOUND_INPUTS_H
 #define SLUICE_FRONTEND_BOUND_INPUTS_H
 

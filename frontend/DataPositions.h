@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What indices that are data name in a flattened tensor, as ids for kernels. Indices are compared with the extents that
+// Turns indices that are data into ids in a flattened tensor, for kernels. Indices are compared with the extents that
 // they count along, negative ones from the end; one that lies outside is the id -1, with which kernels end a step.
 // Where all indices count along one extent, programs compare those of an input with it, from 0 on, when they read data.
 #ifndef SLUICE_FRONTEND_DATA_POSITIONS_H

@@ -10,9 +10,9 @@ namespace sluice {
 /// A tensor of the file as a source of variables; a constant where it is one of those that are held.
 Source initializerSource(const std::string &name, const FileTensor &tensor, const std::map<std::string, Hold> &held);
 
-/// Gives the node's results their values; after a failure the reason is in node.shared().error, if there is one. What
-/// folds to a value that is there already stands for that one: masks, which each layer of an export computes again,
-/// are large.
+/// Gives the node's results their values; after a failure the reason is in node.shared().error, if there is one. A
+/// folded result that equals an earlier one shares its value: masks, which each layer of an export computes again, are
+/// large.
 mlir::LogicalResult importNode(NodeImport &node);
 
 } // namespace sluice

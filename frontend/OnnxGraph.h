@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of the graph that the output needs which is trained, in the file's (topological) order. No MLIR in here.
+// The part of the graph that the trained outputs depend on, in the file's (topological) order. No MLIR in here.
 #ifndef SLUICE_FRONTEND_ONNX_GRAPH_H
 #define SLUICE_FRONTEND_ONNX_GRAPH_H
 

@@ -15,8 +15,8 @@ struct OnnxGraph;
 struct FileTensor;
 struct TrainingSpec;
 
-/// What --freeze and --train say. A tensor that both name is as without them, so that `--freeze=.* --train=head.*`
-/// freezes all but the head and trains no constant of the head.
+/// What --freeze and --train say. If both match a tensor, neither applies, so that `--freeze=.* --train=head.*` freezes
+/// all but the head and trains no constant of the head.
 struct HandRoles {
   NamePatterns freeze, train;
   static Result<HandRoles> of(const TrainingSpec &spec);
@@ -34,7 +34,7 @@ enum class Hold {
   Uniform,      ///< equal everywhere, and no module names it
   Named,        ///< it has a name that exporters give constants alone
   Mask,         ///< zeros and ones that are factors, zeros and one large negative number that are summands
-  Preparation,  ///< of a step before an estimator of scikit-learn, which its training does not change
+  Preparation,  ///< of a preprocessing step of scikit-learn, which training does not change
   Epsilon,      ///< a small number added to what a root, a logarithm or a quotient takes
   Root,         ///< a whole number whose root is taken
   LossFactor    ///< it weighs a term of the loss, which would only shrink

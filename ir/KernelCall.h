@@ -95,8 +95,8 @@ template <> struct Given<Numbers> {
   using type = std::initializer_list<int>;
 };
 
-/// How many of the arguments A calls must say: the fewest that the class can be constructed from. The table agrees with
-/// the constructor, or this does not compile.
+/// The number of arguments that the constructor of A's class requires. The table agrees with the constructor, or this
+/// does not compile.
 template <typename A, size_t... I> constexpr bool isConstructible(std::index_sequence<I...>) {
   using Members = decltype(std::declval<A &>().members());
   return std::is_constructible_v<typename A::Kernel, Node,

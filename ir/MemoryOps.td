@@ -18,10 +18,10 @@ def Train_OffloadOp : Train_Op<"offload", [DeclareOpInterfaceMethods<Train_Moves
     x's bytes stay live until the train.await of the handle. A codec packs on the way: `fp16`, `bf16`, `int8` and `zfp`, with their parameters and masks as
     train.encode has them, send their packed form over the link into a host slot of that size; `zvc` leaves out
     zeros (bit patterns of zero, so it is exact) in the host slot, which has the raw size all the same. With `zvc:pool=BYTES` all such tensors
-    share these bytes of host memory and have their raw slots in the spill arena.
+    share BYTES of host memory; what does not fit goes to their raw slots in the spill arena.
 
     - C1: the handle holds x's type.
-    - C2: a codec is one of floats, and x is f32, bf16 or f16, with fp16 and bf16 f32, of rank 2 at least.
+    - C2: with a codec x has rank 2 or more and is f32, bf16 or f16; codecs fp16 and bf16 need f32.
 
     ```mlir
     %h = train.offload %x {codec = "mask+zfp:6"} : (tensor<16x64x112x112xf32>) -> !train.host<tensor<16x64x112x112xf32>>
@@ -32,7 +32,7 @@ def Train_OffloadOp : Train_Op<"offload", [DeclareOpInterfaceMethods<Train_Moves
   let results = (outs Train_HostHandle:$handle);
 }
 def Train_AwaitOp : Train_Op<"await", []> {
-  let summary = "from here on, ops may reuse the bytes that the offload or encoding after this value read";
+  let summary = "from here on, other ops may reuse the bytes that the awaited offload or encode read";
   let description = [{
     Compute waits here for the copy out, or for the codec stream.
 
@@ -111,7 +111,7 @@ def Train_CheckCancellationOp : Train_Op<"check_cancellation", [Train_OwnKernel,
     y = x + f was rounded to 2^-24 of itself, so y - f is off by as much: by 2^-24 |y| / |x| relative to x. A step where max |x| < 2^-10 max |y|
     fails, which keeps what one subtraction loses below 6.2e-5 of the largest |x|. Sums of f16 and bf16 have 11 and 8 bits: max |x| < 2^-5 and 2^-2 max |y|
     fail, which keeps it below 1.6e-2. What is not finite passes: the loss will show it.
-    `maxima` is where threads put theirs.
+    Each thread writes its maxima into `maxima`.
 
     - C1: x and y have one type; maxima is [parts, 2].
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the files of rules share: each holds, for a family of ops, result types and verifiers, gradients, calls of
-// kernels, and where the defaults are wrong cost, precision and layout. What the inference of a forward op refuses does
-// not verify; a gradient op with the attributes of a forward op has the shapes that the forward op has: its inference,
-// run from gradient to result, is the check.
+// kernels, and where the defaults are wrong cost, precision and layout. A forward op verifies only if the inference of
+// its type succeeds. A gradient op that mirrors a forward op is checked by that op's inference, run on the gradient's
+// types.
 #pragma once
 
 #include "ir/KernelCall.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sched dialect: one step as an ordered program of a device with a compute stream and two copy streams. Types and enums; the ops lie
+// The sched dialect: one step as an ordered program of a device with a compute stream, two copy streams and a codec stream. Types and enums; the ops lie
 // in SchedOps.td.
 #ifndef SLUICE_IR_SCHED_DIALECT
 #define SLUICE_IR_SCHED_DIALECT

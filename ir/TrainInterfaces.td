@@ -24,7 +24,7 @@ def Train_Differentiable : OpInterface<"Differentiable"> {
 def Train_HasKernel : OpInterface<"HasKernel"> {
   let cppNamespace = "::sluice::train";
   let description = [{
-    What of the runtime computes an op, on either target. The compiler asks the kernels for their workspaces by it, schedule-streams puts it
+    The runtime calls that compute an op, on either target. The compiler asks the kernels for their workspaces by it, schedule-streams puts it
     into the program, and codegen prints it. All that plans, reports and names ask of an op because of its kernel stands here too.
   }];
   let methods = [
@@ -38,7 +38,7 @@ def Train_HasKernel : OpInterface<"HasKernel"> {
       return $_op->getName().stripDialect().str();
     }]>,
     InterfaceMethod<"what the op is there for, unless a plan runs it for something else", "::sluice::sched::Role", "role", (ins), "", "return ::sluice::train::roleOf($_op.opKind());">,
-    InterfaceMethod<"which operand's integers name rows, elements or classes, and of how many; null: none does, or a forward op has said it",
+    InterfaceMethod<"which operand's integers name rows, elements or classes, and of how many; null: none does, or the forward op of the same node reports it",
       "::sluice::sched::IdsAttr", "ids", (ins), "", "return {};">,
     InterfaceMethod<"whether the cuda runtime gathers several such calls into one launch (runtime/Gather.h)", "bool", "gathers", (ins), "",
       "return false;">,
@@ -102,7 +102,7 @@ def Train_MovesContent : OpInterface<"MovesContent"> {
   let cppNamespace = "::sluice::train";
   let description = [{ A memory op: its result has new bytes for the content of a value, which may have left and come back since. }];
   let methods = [
-    InterfaceMethod<"the value that has the content by nature", "::mlir::Value", "original">,
+    InterfaceMethod<"the value that first held the content", "::mlir::Value", "original">,
     InterfaceMethod<"what the new bytes are called after the original's", "::std::string", "storageSuffix">,
     InterfaceMethod<"how many they are", "int64_t", "storageBytes", (ins), "", "return ::sluice::train::bytes($_op->getResult(0).getType());">,
   ];
@@ -125,7 +125,7 @@ def Train_Costed : OpInterface<"Costed"> {
       for (::mlir::Value v : $_op->getResults()) n += ::sluice::train::bytes(v.getType());
       return n;
     }]>,
-    InterfaceMethod<"what kind of kernel does it, and how large it is to that", "::sluice::OpWork", "work", (ins), "", "return {};">,
+    InterfaceMethod<"the kind of kernel that runs it, and its size in that kernel's terms", "::sluice::OpWork", "work", (ins), "", "return {};">,
   ];
 }
 

@@ -19,11 +19,11 @@ def Recompose : Pass<"sluice-recompose", "::mlir::ModuleOp"> {
        leaves. Scales may stand on q, on k, after the product or after a mask, keys and values may come transposed.
     3. (x - mean) / sqrt(mean((x - mean)^2) + epsilon) * scale + bias over the last dimension becomes train.layer_norm, with its factors in any order.
     4. A product reads a factor that is a transposed matrix as it was before, as PyTorch's linear layers need for their weights.
-    5. Transposes of rows, after which there are only products with one matrix and sums with one row, go where another transpose, or attention's own
-       order, follows: rows are taken in the order that is there.
+    5. A transpose of rows goes if only products with one matrix and sums with one row lie between it and another transpose or attention's own
+        order.
     6. Attention reads queries, keys and values where a projection wrote them, through the reshapes, transposes and slices that exporters put between
        (#train.view), where its views cover each tensor exactly once, so that the gradient goes back the same way; and it writes its result as
-       the transpose after it would. Batch and heads that were joined to one dimension are taken apart for that. Queries, keys and values of one packed projection then have one gradient, which nobody puts together.
+       the transpose after it would. Batch and heads that were joined to one dimension are taken apart for that. Queries, keys and values of one packed projection then have one gradient, which no op concatenates.
     7. A row that a sum adds to a product with one matrix becomes the product's bias.
 
     Constants that nobody reads any longer go.
@@ -85,8 +85,8 @@ def FuseEpilogues : Pass<"sluice-fuse-epilogues", "::mlir::ModuleOp"> {
     2. train.conv_backward_data becomes train.conv_backward_norm with the other gradient that is added to its result, if there is one, the gradient of ReLU
        after them, and the channel sums of the gradient of the train.batch_norm in front of that, where nobody else reads what lies between.
 
-    What is left of BatchNorm becomes train.normalize and train.normalize_backward. Of convolutions over images with one tap, one group and channels in eights, for 2
-    of strides 1: those that cuDNN has such kernels for and that wait for memory. Never depends on a plan or a budget.
+    What is left of BatchNorm becomes train.normalize and train.normalize_backward. Applies to memory-bound 1x1 convolutions over images with one group and channels divisible by 8,
+    for 2 with strides of 1: those that cuDNN has such kernels for. Never depends on a plan or a budget.
 
     ```mlir
     %y = train.conv %x, %w ... : ...
@@ -111,8 +111,8 @@ def Fuse : Pass<"sluice-fuse", "::mlir::ModuleOp"> {
     3. A fused op sinks into a later one that reads its result when both run over the same shape, everything else that reads its results
        comes later still, and no more bytes become live for longer than the sunk results save. One that may not sink is repeated inside the
        later one where that reads all full-size operands of the result anyway: the gradient of BatchNorm and ReLU sees the sign of what ReLU gave
-       in what BatchNorm read. A result that nobody else reads may cost one other operand instead of itself. Not with `repeat=false`, for plans
-       that may bring operands back inexactly: they keep what such signs are taken from as it was.
+       in what BatchNorm read. If nobody else reads the result, the repetition may read one operand more. Not with `repeat=false`, for plans
+       that may bring operands back inexactly: they must take such signs from the exact original.
     Never depends on a plan or a budget. The arithmetic of each element stays as it was: grouping changes no bit.
 
     ```mlir

@@ -50,7 +50,7 @@ def GroupLaunches : Pass<"sluice-group-launches", "::mlir::ModuleOp"> {
     - updates, sums of gradients and running statistics, which write variables alone, wait for the last one of their group;
     - casts of parameters, which read variables alone, are made with the first one.
 
-    A group ends where an op in between needs what a member changes, or changes what it needs; where what waits, or comes early, has more than
+    A group ends where an op in between needs what a member changes, or changes what it needs; where the buffers that live longer or begin earlier exceed
     `bytes`; after as many runs as one launch takes (runtime/Gather.h); and where the most bytes that are live at once would grow: groups live in
     what the plan leaves unused. Changes no bit of what is computed.
 
@@ -104,7 +104,7 @@ def VerifySchedule : Pass<"sluice-verify-schedule", "::mlir::ModuleOp"> {
     - V1: every buffer has an offset that is a multiple of 256, inside its arena; what outlives a step lies below the base and at the same
       offset in every program; transients of the device lie at or above the base; arenas are within the budgets; no buffer lies in the pool
       at the end of the host arena, and there is one where a copy has a codec with a pool, no larger than that says.
-    - V2: every access lies inside the buffer's lifetime, copies from where compute let go; when the lifetime ends compute is ordered after
+    - V2: every access lies inside the buffer's lifetime, where a copy's access begins when compute released it; when the lifetime ends compute is ordered after
       every access.
     - V3: two accesses of which one writes, to the same bytes, are ordered by streams and events.
     - V4: what is read was written before, by the same buffer, no other buffer wrote the bytes in between, and it is the version that the

@@ -49,7 +49,7 @@ constexpr int64_t zvcMaskBytes(int64_t elements) { return (elements + 127) / 128
 constexpr int64_t int8Block = 64;
 constexpr int64_t int8Blocks(int64_t elements) { return (elements + int8Block - 1) / int8Block; }
 
-/// Bytes of the packed form alone, without the mask that may stand after it.
+/// Bytes of the packed form without the mask that may precede it.
 inline int64_t formBytes(Codec codec, const Tensor &x) {
   const int64_t elements = x.shape.elements();
   switch (codec.kind) {

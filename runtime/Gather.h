@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several kernels of one kind in one launch, for what takes less time than a launch: programs for cuda, which alone
-// have these calls, put them around runs that sluice-group-launches has brought together.
+// One launch for several kernels of one kind, each of which takes less time than a launch: programs for cuda, which
+// alone have these calls, put them around runs that sluice-group-launches has brought together.
 #pragma once
 
 #include "runtime/Stream.h"

@@ -54,10 +54,10 @@ std::string deviceName();
 std::string memoryNotes();
 
 /// OpenMP workers of vendor libraries that spin between parallel regions would hold the cores that our own threads
-/// need, and without a thread that they were made for kernels compute nonsense. Call first in main: starts the program
-/// again with OMP_WAIT_POLICY=passive, unless the variable is set, and without the variables that isOpenMPLimited()
-/// finds; they are only read when a program is loaded. setThreads() alone says how many threads there are. Throws
-/// MemoryNotAvailable where it cannot.
+/// need, and with fewer threads than they were built for kernels compute wrong results. Call first in main: starts the
+/// program again with OMP_WAIT_POLICY=passive, unless the variable is set, and without the variables that
+/// isOpenMPLimited() finds; they are only read when a program is loaded. setThreads() alone says how many threads there
+/// are. Throws MemoryNotAvailable where it cannot.
 void ensureOpenMP(int argc, char **argv);
 /// Whether the environment takes threads from OpenMP that it is asked for.
 bool isOpenMPLimited();

@@ -130,7 +130,7 @@ struct Program {
   Tensor norm = {}; ///< F32 scalar as `loss`, the norm of all gradients; absent unless they can be clipped by it
   const Output *outputs = nullptr; ///< those with a loss first; the first one is what is measured unless more is said
   int outputCount = 0;
-  bool classWeights = false;            ///< classes count unlike in the loss, which is no kernel of its own then
+  bool classWeights = false;            ///< the loss weighs classes; several ops compute it then
   bool otherMean = false;               ///< the loss is not known to be a mean over the targets that are not ignored
   bool accumulates = false;             ///< a step may have several batches
   bool averages = false;                ///< parameters have running averages, which evaluate and export use

@@ -118,7 +118,7 @@ struct StepState {
   float clipValue = HUGE_VALF, clipNorm = HUGE_VALF; ///< of each element of a gradient, of all gradients together
   float averageDecay = 0, labelSmoothing = 0;
   float mixShare = 1;   ///< --mixup: what a sample's own class counts in a loss, the rest is that of the one before it
-  int64_t mixBatch = 1; ///< samples of a batch, of which the last one counts as before the first
+  int64_t mixBatch = 1; ///< samples of a batch; the last one precedes the first
   int32_t nesterov = 0;
   int32_t scaleIsFixed = 0; ///< of the loss, see LossScale.h: it neither halves nor doubles
   int32_t batch = 0;        ///< of this step, from 0; parameters change after the last one
@@ -141,7 +141,7 @@ struct ParameterGroup {
 /// The last `bytes` of the host arena hold the packed forms of tensors in Space::Spill as far as they fit.
 struct PoolSize {
   size_t bytes = 0;
-  size_t spill = 0; ///< host: of the arena that takes the rest where there is a file for it; cuda: of its offsets
+  size_t spill = 0; ///< of the spill arena; host: a file's; cuda: offsets without memory
 };
 
 class PackedPool;
@@ -173,8 +173,8 @@ public:
   /// have their graph.
   bool runsAhead(const std::function<void(Session &)> &body) const;
 
-  /// Has these F32 scalars (absent ones as 0), mostScalars at most, ready for take() as the step that was enqueued last
-  /// computes them. Two steps at most have something to take.
+  /// Queues these F32 scalars of the step that was enqueued last for take(), mostScalars at most, absent ones as 0. At
+  /// most two steps are queued.
   void leave(const std::vector<Tensor> &scalars);
   static constexpr size_t mostScalars = 64;
   /// Waits for the earliest step that left something, and throws what synchronize() throws for it. The staging slots of

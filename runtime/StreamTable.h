@@ -21,7 +21,8 @@ struct StreamFacts {
   const char *label;  ///< in traces and reports
   const char *member; ///< of Session, as generated programs write it
   StreamWork work;
-  /// Cuda: its kernels are few blocks, which would wait for those of a kernel that fills the device; they go first.
+  /// Cuda: the stream has the greatest priority, because its kernels are few blocks that would wait for those of a
+  /// kernel that fills the device. Host: see leaveRunningThreadsAlone() in host/Stream.cpp.
   bool urgent;
 };
 

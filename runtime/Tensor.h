@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A tensor as generated programs name it: element type, physical layout, logical shape and a fixed place in one of the
-// two arenas. Plain constants; nothing here owns memory. Logical shapes are ONNX's (NCHW for images) whatever the
-// layout.
+// arenas. Plain constants; nothing here owns memory. Logical shapes are ONNX's (NCHW for images) whatever the layout.
 #pragma once
 
 // GCC before 12.3 fills whole 512-bit registers from constants like {1, 1, 0, 0, 0, 0, 0, 0} and so gives windows pads

@@ -13,11 +13,11 @@ namespace sluice {
 struct StorageInversion {
   train::Invertible op; ///< undone, gives back `operand`
   unsigned operand = 0;
-  /// Forward ops that run again into memory of their own, in order: they make what `op` read and the forward half has
-  /// overwritten, or would keep for nothing else.
+  /// Forward ops that run again into memory of their own, in order: they recompute what `op` read and the forward half
+  /// overwrote, or would keep for this alone.
   llvm::SmallVector<mlir::Operation *> reruns;
-  /// Transient storages whose final forward content is read, that of `op`'s first result in front. Where `op` saves
-  /// something saved, its other operands are not listed: they stay as they are.
+  /// Transient storages whose final forward content is read, that of `op`'s first result in front. If `op` saves
+  /// channels, its other operands are not listed, because they stay on the device.
   llvm::SmallVector<int> sources;
   /// Position of the first planned op that changes a parameter that is read; a large number when none does.
   int latest = 0;
@@ -27,9 +27,9 @@ struct StorageInversion {
   bool inPlace = false;
 };
 
-/// By storage. An op that saves something is not undone from what is rebuilt itself, nor are others from what it
-/// gives back: errors would add up, and the slope of a leaky ReLU multiplies them. Sums are, one from the next: what
-/// that costs is in docs/actions.md.
+/// By storage. An op that saves channels is never undone from a storage that is rebuilt itself, and what it gives back
+/// is never a source of another: errors would add up, and the slope of a leaky ReLU multiplies them. Sums may be undone
+/// one from the next: docs/actions.md says what that costs.
 llvm::MapVector<int, StorageInversion> invertedStorages(mlir::func::FuncOp step, const Storages &storages);
 
 /// The value that `value` is a view of, through any number of them, or `value`.

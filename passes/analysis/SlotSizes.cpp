@@ -77,7 +77,7 @@ Wide packedSizeOf(RankedTensorType type, Codec codec) {
 }
 
 /// V6, of a copy that packs: the slot has the bytes of the form, and what comes back was packed the same way.
-LogicalResult checkPacking(sched::CopyOp copy, llvm::DenseMap<Value, sched::CopyOp> &packedBy) {
+LogicalResult checkPackedCopy(sched::CopyOp copy, llvm::DenseMap<Value, sched::CopyOp> &packedBy) {
   const bool toHost = copy.getFrom().getDefiningOp<BufferOp>().onDevice();
   const Value slot = toHost ? copy.getTo() : copy.getFrom();
   auto type = copy.getType() ? dyn_cast<RankedTensorType>(*copy.getType()) : RankedTensorType();
@@ -153,7 +153,7 @@ LogicalResult sluice::checkSizes(const SymbolTable &symbols, sched::ProgramOp pr
       return failure();
   llvm::DenseMap<Value, sched::CopyOp> packedBy;
   for (auto copy : program.getBody().getOps<sched::CopyOp>()) {
-    if (failed(checkPacking(copy, packedBy)))
+    if (failed(checkPackedCopy(copy, packedBy)))
       return failure();
     auto from = copy.getFrom().getDefiningOp<BufferOp>(), to = copy.getTo().getDefiningOp<BufferOp>();
     if (!copy.getCodec() && from.getBytes() != to.getBytes())

@@ -34,6 +34,9 @@ SmallVector<AbsenceAttr> absencesOf(MLIRContext *context, const planner::Decisio
 
 } // namespace
 
+static_assert(getMaxEnumValForActionKind() == static_cast<unsigned>(planner::Action::Recompute),
+              "the cases of ir/PlanAttrs.td are those of planner::Action, by the same names");
+
 PlanAttr sluice::planAttribute(MLIRContext *context, const planner::Problem &problem, const planner::Plan &plan,
                                const PlanSummary &summary, const std::vector<ActionCost> &costs,
                                const std::vector<std::string> &nodes, llvm::function_ref<Codec(Codec)> codecs) {

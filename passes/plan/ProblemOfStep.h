@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // From @step to the planner's problem: ops with a kernel become planner ops in program order, transient storages become
-// storages.
+// planner buffers.
 #pragma once
 
 #include "passes/analysis/Storages.h"

@@ -12,8 +12,8 @@
 
 namespace sluice::planner {
 
-/// Of the whole gradient, in a network of `tensors` that could be packed, where nobody measured it: what the codec
-/// usually does to all of them together, in equal parts. 0 for exact codecs; nothing where that is not known.
+/// The error of one tensor that nobody measured: an equal part of what the codec usually does to the whole gradient in
+/// a network with `tensors` tensors that could be packed. 0 for exact codecs; nothing where that is not known.
 std::optional<double> usualError(Codec codec, size_t tensors);
 
 /// What a decision adds: 0 for exact ones, infinite where the buffer has no error for it.

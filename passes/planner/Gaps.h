@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Between which accesses a buffer's device bytes may be gone, and the absences that take all of that.
+// Finds the gaps between accesses in which a buffer's device bytes may be gone, and widens absences to whole gaps.
 #pragma once
 
 #include "passes/planner/Program.h"
@@ -13,8 +13,7 @@ struct Gap {
 };
 
 /// Longest: the one between a buffer's forward accesses and the next, as published strategies have it. Every: all
-/// between two accesses, among forward ops and among backward ops, too, where a copy that is there already serves
-/// again.
+/// between two accesses, among forward ops and among backward ops, too, where one copy out may serve several returns.
 enum class Gaps { Longest, Every };
 
 /// The longest gap of every buffer between its forward accesses and its next access under the plan's recomputed ops and

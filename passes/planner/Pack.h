@@ -58,7 +58,8 @@ Bytes packLoad(const std::vector<PackItem> &items);
 /// the exact search of PackSearch.h. Items must pass checkItems().
 Packing pack(const std::vector<PackItem> &items, const PackOptions &options = {});
 
-/// Independent validation, plain O(n^2): names the first violation with both items and their numbers.
+/// Independent validation, plain O(n^2), for tests and `sluice-plan --pack`: names the first violation with both items
+/// and their numbers. Programs are checked by verify-schedule.
 Status checkPacking(const std::vector<PackItem> &items, const Packing &packing);
 
 /// The plan's lives as items, times in steps; base is not among them.

@@ -13,8 +13,8 @@ namespace sluice::planner {
 /// codec that packs in device memory and whose rate the profile has: with a mask where gradients compare the tensor
 /// with 0 and the codec does not keep signs; nothing of such a codec where they compare it with anything else. Those
 /// with a mask come last. `bytesOf` gives the size of a form, 0 where the tensor has none. Times with a mask are the
-/// profile's, or else those of the codec and of one more pass over the tensor. With `rates` the forms of ratedForms()
-/// that differ from these follow them, in the time of their codec at any rate.
+/// profile's, or else those of the codec and of one more pass over the tensor. With `rates`, appends the forms of
+/// ratedForms() that are not among these; all rates of a codec take the same time.
 std::vector<Encoding> packingsOf(Bytes raw, Comparison compared, const Profile &profile,
                                  const std::function<Bytes(Codec)> &bytesOf, bool rates = false);
 

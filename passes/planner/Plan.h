@@ -30,21 +30,21 @@ struct Absence {
 };
 
 /// What happens to one buffer. Recompute has no absences: its first life ends at the last access before the
-/// re-execution that writes the buffer again. Others but Keep have one, Offload one or more, in the order of the
-/// program; none as long as nobody has placed them. Offload: both copies run on the copy engines, the one out beside
-/// the ops that still read the content. Codecs pack while they copy, so nothing of it is on the device. Compress: the
-/// same with device memory instead of the host's: the codec stream packs after `leaveAfter` and unpacks from
-/// `returnAfter` on. The packed form is live from op `leaveAfter` up to and including the first step of position
-/// `neededBy`; where the last readers take its mask, to the last of them, and the bytes that came back end with the
-/// last access before. Invert: as Compress without packing. The compute stream rebuilds the content just before
+/// re-execution that writes the buffer again. Keep has none either. Offload has one or more, in program order; every
+/// other action has one. Before they are placed the list is empty. Offload: both copies run on the copy engines, the
+/// one out beside the ops that still read the content. Copies pack and unpack on the fly, so no packed form lies on the
+/// device. Compress: the same with device memory instead of the host's: the codec stream packs after `leaveAfter` and
+/// unpacks from `returnAfter` on. The packed form lives from op `leaveAfter` up to and including the first step of
+/// position `neededBy`. If the last readers read its mask, it lives until the last of them, and the unpacked bytes end
+/// at the access before. Invert: as Compress without packing. The compute stream rebuilds the content just before
 /// position `neededBy`, ahead of the recomputed ops that stand there, from the inversion's sources, which must be on
-/// the device then; `returnAfter` is `neededBy - 1`, no op need read the content at `neededBy`, and the side slot is
-/// live like a packed form. Encode: the raw bytes are gone from `freeBefore` on and never return; the encoded form
-/// lives from op `leaveAfter` to the last access.
+/// the device then; `returnAfter` is `neededBy - 1`, `neededBy` need not be a position that reads the content, and the
+/// side slot is live like a packed form. Encode: the raw bytes are gone from `freeBefore` on and never return; the
+/// encoded form lives from op `leaveAfter` to the last access.
 struct Decision {
   Action action = Action::Keep;
-  /// Of copies for offload (None: raw), of the device for compress, read directly for encode. A copy that forward ops
-  /// read again after its return is raw or exact.
+  /// Offload: codec of its copies (None: raw). Compress: codec of the packed form in device memory. Encode: codec whose
+  /// form readers use as it is. A copy that forward ops read again after its return is raw or exact.
   Codec codec;
   std::vector<Absence> absences;
   std::string reason; ///< one line for --explain

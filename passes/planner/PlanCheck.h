@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The checker of plans, see Check.h: private to Check.cpp and CheckAbsences.cpp. Replays a plan in program order.
-// Residency comes from a backward liveness scan and content from counting writers, which is how neither the planner nor
-// the simulator derive them.
+// Residency comes from a backward liveness scan and content from counting writers; the planner and the simulator derive
+// both differently.
 #pragma once
 
 #include "passes/planner/Plan.h"

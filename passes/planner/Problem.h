@@ -62,8 +62,8 @@ struct Encoding {
   Codec codec;
   Bytes bytes = 0; ///< size of the encoded form, 0 when it is derived from a counter
   Seconds encodeSeconds = 0, decodeSeconds = 0;
-  /// Of packed bytes with a mask: backward ops, in program order, that can read the mask instead of the values. Those
-  /// after the last access that needs values do, so that the values need not stay for them.
+  /// Of packed bytes with a mask: backward ops, in program order, that can read the mask instead of the values. Readers
+  /// after the last access that needs values read the mask, so that the values can be freed earlier.
   std::vector<int> maskReaders = {};
 };
 
@@ -95,8 +95,7 @@ struct Buffer {
   std::string name; ///< ONNX tensor that it holds
   Bytes bytes = 0;
   int stage = 0;
-  /// True for an activation: written by forward ops, read again by backward ops. Only activations carry actions other
-  /// than to be offloaded.
+  /// True for an activation: written by forward ops, read again by backward ops. Other buffers can only be offloaded.
   bool activation = false;
   bool offloadable = false; ///< activations, and others where the planner is given every gap (Gaps.h): gradients
   /// Forward ops whose re-execution restores the content, in order (empty: cannot be recomputed). In-place writers are
@@ -128,8 +127,7 @@ inline bool packsOnCopies(const Buffer &buffer, Codec codec) {
                                              [&](const Encoding &form) { return form.codec == codec; });
 }
 
-/// Share of the bytes that zvc leaves over: what is not zero, and a bit for each element; all of them where that is no
-/// less.
+/// Share of the bytes that zvc keeps: the elements that are not zero and one bit per element; at most 1.
 inline double keptShare(const Buffer &buffer) {
   return buffer.elementBytes > 0 ? std::min(1.0, 1 - buffer.zeroFraction + 0.125 / buffer.elementBytes) : 1;
 }

@@ -25,7 +25,7 @@ public:
   /// The first backward op that writes into the buffer; the number of ops without one.
   int overwriteOf(int buffer) const { return firstOverwrite[buffer]; }
 
-  /// True when what the forward op reads, should it run again, is what its first run found: nothing that writes it, but
+  /// True when a second run of the forward op reads the content that its first run read: nothing that writes it, but
   /// the op's own unit (`together`), comes later in the forward half.
   bool findsSame(int op, const std::vector<int> &together) const;
 
@@ -51,8 +51,8 @@ public:
   /// the floor: every re-run costs.
   void applyAgain(const std::vector<int> &buffers, Plan &plan) const;
 
-  /// Takes second and later re-runs of an op back, dearest first, where what it writes can live on from its last access
-  /// within `memory` (base included).
+  /// Removes second and later re-runs of an op, the most expensive first, where its results can stay live from their
+  /// last access within `memory` (base included).
   void giveBack(Bytes memory, Plan &plan) const;
 
 private:

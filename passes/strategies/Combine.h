@@ -10,7 +10,7 @@
 
 namespace sluice::planner {
 
-/// What one attempt may use, and whom it drops.
+/// The actions that one attempt uses, by buffer.
 struct Choice {
   std::vector<int> recomputed;   ///< buffers to drop; implied ones are added
   std::vector<int> offloaded;    ///< buffers to offload whether needed or not

@@ -16,7 +16,7 @@ namespace sluice::planner {
 /// Stands for no limit, in bytes: more than any device or host has.
 constexpr Bytes noBudget = Bytes(1) << 60;
 
-/// What no budget changes, for who plans the same problem with the same options again.
+/// Results that do not depend on the budget, kept for planning one problem with the same options again.
 struct KnownPlans {
   /// A strategy's plan of fewest live bytes; not packed where its arena is 0.
   std::map<std::string, Answer> least;
@@ -26,7 +26,8 @@ struct KnownPlans {
 
 struct Options {
   std::map<std::string, std::string> knobs; ///< k=v of --strategy=NAME,k=v; an unknown one is refused by name
-  /// Of lossyActions(): the others are off, executable or not; algorithms: problems have alternatives then.
+  /// Those of lossyActions() that plans may use; the others are off, executable or not. With `algorithms` problems have
+  /// alternatives.
   Abilities allowLossy;
   /// Of allActions(), those that the target can execute. Strategies use no others; to keep always works. A strategy
   /// whose rule needs more is refused by name.
@@ -62,7 +63,7 @@ struct Strategy {
   bool reference = false;        ///< its arena is what percentages refer to: packed as tightly as can be
   bool takesOver = false;        ///< answers with the best of its own plan and those of the others
 
-  /// Where one that takes over asks this one, too: problems of so many ops, chains of so many stages at most.
+  /// The largest problem, in ops, and chain, in stages, for which a strategy that takes over asks this one, too.
   struct {
     size_t ops = std::numeric_limits<size_t>::max(), stages = std::numeric_limits<size_t>::max();
   } takenOver = {};
