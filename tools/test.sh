@@ -75,6 +75,16 @@ fuzz() {
   done
 }
 
+# What failed, where the end of the output shows it: lit's tests by name with the last lines of each, then ctest's summary once more.
+show_failures() {
+  awk '/^\*+ TEST .* FAILED \*+$/ { count = 0; inside = 1 }
+    inside { kept[count++ % 25] = $0 }
+    inside && /^\*+$/ { for (i = count > 25 ? count - 25 : 0; i < count; ++i) print kept[i % 25]; inside = 0 }' "$1"
+  grep -E '^(FAIL|TIMEOUT|UNRESOLVED|XPASS): ' "$1" | sort -u || true
+  sed -n '/^The following tests FAILED:/,/^Errors/p' "$1"
+  grep 'tests passed, .* tests failed out of ' "$1" | tail -1
+}
+
 install_packages
 case $preset${matrix:-} in
   release) install_missing clang-format-22 || say "no clang-format-22: the conventions will not be checked" ;;
@@ -105,7 +115,11 @@ case $preset in
   asan) selection=(--exclude-regex '_NOT_BUILT|^(lit|lint|matrix)$|^(kernels|allocations|models)_') ;;
   tsan) selection=(--exclude-regex '_NOT_BUILT|^(lit|lint|matrix)$|^(kernels|allocations|models)_|^fuzz-') ;;
 esac
-ctest --test-dir "$folder" --parallel "$(nproc)" --output-on-failure "${selection[@]}"
+ctest --test-dir "$folder" --parallel "$(nproc)" --output-on-failure "${selection[@]}" 2>&1 | tee "$folder/ctest.log" || {
+  status=$?
+  show_failures "$folder/ctest.log"
+  exit "$status"
+}
 case $preset in
   asan) train_sanitized address,undefined ;;
   tsan) train_sanitized thread ;;
