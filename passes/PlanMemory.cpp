@@ -30,15 +30,11 @@ using namespace sluice::train;
 
 namespace {
 
-/// Seconds of the longest kernel or copy of the plan.
-double longestTask(const planner::Problem &problem, const planner::Plan &plan) {
+/// Seconds of the longest kernel, copy or codec of a step.
+double longestTask(const planner::Timeline &timeline) {
   double longest = 0;
-  for (const planner::Op &op : problem.ops)
-    longest = std::max(longest, op.seconds);
-  const double rate = std::min(problem.link.d2h, problem.link.h2d);
-  for (auto [buffer, decision] : llvm::zip(problem.buffers, plan.decisions))
-    if (decision.action == planner::Action::Offload && rate > 0)
-      longest = std::max(longest, static_cast<double>(buffer.bytes) / rate);
+  for (const planner::Event &event : timeline.events)
+    longest = std::max(longest, event.end - event.start);
   return longest;
 }
 
@@ -100,7 +96,7 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
       return failure();
     planner::Timeline timeline = simulate(problem, plan);
     summary.seconds = timeline.makespan;
-    summary.longest = longestTask(problem, plan);
+    summary.longest = longestTask(timeline);
     summary.lowerBound = planner::actionBound(problem, summary.budget, planner::allowedActions(request.options));
     std::vector<std::string> nodes;
     for (const planner::Buffer &buffer : problem.buffers)
