@@ -135,7 +135,7 @@ void Sweep::seed(OpBuilder &builder, Value loss) {
     return;
   auto first = request.scale ? addScalar(loc, lossScaleName, Role::Optimizer, Init::Zero)
                              : addScalar(loc, "train/one", Role::Constant, Init::One);
-  const Value gradient = read(builder, first);
+  const Value gradient = ReadOp::create(builder, loc, first.getType(), first.getSymName());
   scale = request.scale ? gradient : Value();
   add(builder, loc, loss, gradient);
 }
