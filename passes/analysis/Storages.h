@@ -4,7 +4,8 @@
 //
 // - A view (train.reshape; train.reorder where both layouts coincide) is its operand.
 // - A train.read is the variable's own slot.
-// - A result with a `train.in_place` operand takes that operand's buffer, and a variable's new value that of the old one.
+// - A result with a `train.in_place` operand takes that operand's buffer, and a variable's new value that of the old
+// one.
 // - An argument is the batch slot of that input; what the function returns has a slot of its own that outlives the
 // step.
 // - What train.prefetch, encode and decode give is a new buffer; a host handle is a buffer in host memory.

@@ -195,7 +195,7 @@ void packHalf(cudaStream_t stream, const float *x, void *packed, int64_t count, 
   blocks = std::min(blocks, blocksFor(count, group * blockThreads));
   const auto kernel = packHalfKernel<kind>;
   kernel<<<blocks, blockThreads, 0, stream>>>(x, static_cast<uint16_t *>(packed), count,
-                                                      reinterpret_cast<uintptr_t>(node));
+                                              reinterpret_cast<uintptr_t>(node));
 }
 template <Codec::Kind kind>
 void unpackHalf(cudaStream_t stream, const void *packed, float *x, int64_t count, unsigned blocks) {

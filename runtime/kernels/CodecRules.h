@@ -82,7 +82,7 @@ inline ValueNotStorable valueRefused(Codec::Kind kind, float value, const char *
 
 /// Names of records of packing, by whether a mask is beside it and by the kind of codec; they outlive the program.
 #define SLUICE_PACKING_NAMES(verb)                                                                                     \
-  {{verb, verb " fp16", verb " zvc", verb " zfp", verb " int8", verb " bf16"},                                                       \
+  {{verb, verb " fp16", verb " zvc", verb " zfp", verb " int8", verb " bf16"},                                         \
    {verb, verb " mask+fp16", verb, verb " mask+zfp", verb " mask+int8", verb " mask+bf16"}}
 using PackingNames = const char *[2][6];
 constexpr PackingNames encodeNames = SLUICE_PACKING_NAMES("encode"), decodeNames = SLUICE_PACKING_NAMES("decode"),

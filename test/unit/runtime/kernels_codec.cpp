@@ -49,8 +49,8 @@ TEST(CodecNames, AreParsed) {
   EXPECT_TRUE(parseCodec("mask+zfp:12")->mask);
   EXPECT_EQ(parseCodec("mask+zfp:12")->rate, 12);
   EXPECT_EQ(parseCodec("mask+fp16")->kind, Codec::Fp16);
-  for (const char *wrong : {"zip", "zfp:", "zfp:1", "zfp:32", "zfp:8x", "zfp8", "zfp:999999999999", "fp16:2", "int8:4", "bf16:2",
-                            "int4", "mask+", "mask+zvc", "mask+mask", "mask+zfp:1", "mask+mask+zfp", "+zfp"})
+  for (const char *wrong : {"zip", "zfp:", "zfp:1", "zfp:32", "zfp:8x", "zfp8", "zfp:999999999999", "fp16:2", "int8:4",
+                            "bf16:2", "int4", "mask+", "mask+zvc", "mask+mask", "mask+zfp:1", "mask+mask+zfp", "+zfp"})
     EXPECT_FALSE(parseCodec(wrong)) << wrong;
 }
 
@@ -123,11 +123,20 @@ TEST(Half, InfinityAndNaNSurviveAndOverflowIsRefused) {
 
 // Eight bits of a float, on both sides of ties, to the ends of its range; one NaN.
 TEST(BFloat, RoundsToNearestEvenOverTheRangeOfFloats) {
-  const Floats x = {1.0f + 0x1p-8f,  1.0f + 3 * 0x1p-8f, 1.0f + 0x1p-8f + 0x1p-20f, 1e6f,   -0x1p-149f,
-                    0x1.8p-134f,     0x1p-134f,          -0.0f,                     0x1p127f, infinity,
-                    -infinity,       0x1.fefffep127f};
-  const Floats want = {1.0f,        1.0f + 0x1p-6f, 1.0f + 0x1p-7f, 999424.0f, -0.0f,    0x1p-133f,
-                       0.0f,        -0.0f,          0x1p127f,       infinity,  -infinity, 0x1.fep127f};
+  const Floats x = {1.0f + 0x1p-8f,
+                    1.0f + 3 * 0x1p-8f,
+                    1.0f + 0x1p-8f + 0x1p-20f,
+                    1e6f,
+                    -0x1p-149f,
+                    0x1.8p-134f,
+                    0x1p-134f,
+                    -0.0f,
+                    0x1p127f,
+                    infinity,
+                    -infinity,
+                    0x1.fefffep127f};
+  const Floats want = {1.0f, 1.0f + 0x1p-6f, 1.0f + 0x1p-7f, 999424.0f, -0.0f,     0x1p-133f,
+                       0.0f, -0.0f,          0x1p127f,       infinity,  -infinity, 0x1.fep127f};
   EXPECT_TRUE(sameBits(throughHalf(x, bf16), want));
   EXPECT_TRUE(std::isnan(throughHalf({notANumber}, bf16)[0]));
   for (int64_t count : {int64_t(7), int64_t(1000), int64_t(33791)}) {
@@ -215,8 +224,8 @@ TEST(PackingCopies, ComeBackFromHostSlots) {
 
 // In copies every codec makes what it makes in device memory, and gives back the same bits.
 TEST(PackingCopies, MakeTheFormsOfDeviceMemory) {
-  for (const char *name : {"fp16", "int8", "zfp:4", "zfp:6", "zfp:31", "mask+zfp:4", "mask+int8", "mask+fp16", "bf16",
-                           "mask+bf16"})
+  for (const char *name :
+       {"fp16", "int8", "zfp:4", "zfp:6", "zfp:31", "mask+zfp:4", "mask+int8", "mask+fp16", "bf16", "mask+bf16"})
     for (const Shape &shape : {Shape{2, 16, 8, 8}, Shape{3, 5, 7, 9}, Shape{1, 64, 33, 31}, Shape{1, 1, 1, 7}}) {
       const Codec codec = *parseCodec(name);
       Floats x, back(static_cast<size_t>(shape.elements()));

@@ -24,7 +24,8 @@ PackedForm through(const Codec &codec, const Shape &shape, const Floats &x) {
   return through(codec, shape, Layout::NHWC, x);
 }
 
-const Codec codecs[] = {{Codec::Zfp, 4}, {Codec::Zfp, 8}, {Codec::Zfp, 16}, {Codec::Fp16}, {Codec::Int8}, {Codec::Bf16}};
+const Codec codecs[] = {{Codec::Zfp, 4}, {Codec::Zfp, 8}, {Codec::Zfp, 16},
+                        {Codec::Fp16},   {Codec::Int8},   {Codec::Bf16}};
 const Shape shapes[] = {{1, 1, 1, 1}, {1, 1, 1, 7}, {2, 16, 8, 8}, {3, 5, 7, 9}, {1, 64, 1, 65}, {1, 3, 183, 61}};
 
 /// Magnitudes far apart beside each other, of which codecs with absolute errors lose the small ones.
