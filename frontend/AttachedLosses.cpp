@@ -79,7 +79,8 @@ Status checkScores(const OutputLoss &loss, const OnnxGraph &graph, const GraphOu
                  ", so that there is no target for each sample; --batch-dim " + output.name +
                  "=K says where it has one"};
   if (const size_t weights = loss.classWeights.size(); weights && (classes < 0 || isCtc))
-    return Error{"--class-weights goes with cross-entropies, not with --loss=" + toString(loss.kind)};
+    return Error{"--class-weights goes with cross-entropies, not with --loss=" + toString(loss.kind) +
+                 (loss.kind == AttachedLoss::BceWithLogits ? ", which has pos-weight=W0,W1,... behind its name" : "")};
   else if (weights && static_cast<int64_t>(weights) != shapeOf(x)[classes])
     return Error{"--class-weights has " + std::to_string(weights) + " numbers, " + what + " has " +
                  std::to_string(shapeOf(x)[classes]) + " classes"};
@@ -169,6 +170,49 @@ Value weighCrossEntropy(FunctionImport &state, const OutputLoss &loss, Value x, 
   return succeeded(nodeImporters().at(proto.op_type())(node)) ? state.values.lookup(proto.output(0)) : Value();
 }
 
+/// The shape in which weights of the answer yes stand beside `x`: in dimension 1 or in the last one, whichever has as
+/// many classes, or one for all.
+Result<std::vector<int64_t>> shapeOfPositives(const OutputLoss &loss, const std::string &output, ArrayRef<int64_t> x) {
+  const auto count = static_cast<int64_t>(loss.posWeights.size());
+  const size_t last = x.size() - 1;
+  std::vector<int64_t> shape(x.size(), 1);
+  const bool second = last > 0 && x[1] == count, rearmost = last > 1 && x[last] == count;
+  if (count > 1 && second == rearmost)
+    return Error{wordOf(loss, "pos-weight") + " has " + std::to_string(count) + " numbers, output '" + output +
+                 "' has shape " + shapeText(x.vec()) +
+                 (second ? ", as many in dimension 1 as in the last, so that nobody knows which has the classes"
+                         : ", whose dimension 1 or last has the classes") +
+                 "; give one number for each class, or one for all"};
+  if (count > 1)
+    shape[second ? 1 : last] = count;
+  return shape;
+}
+
+Result<Value> createBce(FunctionImport &state, func::FuncOp function, const OutputLoss &loss, const std::string &output,
+                        Location loc, Value x, Value target) {
+  OpBuilder &b = state.builder;
+  Value positives;
+  if (!loss.posWeights.empty()) {
+    Result<std::vector<int64_t>> shape = shapeOfPositives(loss, output, shapeOf(x));
+    if (!shape)
+      return shape.takeError();
+    onnx::NodeProto proto; // with a result that no model can have
+    proto.add_output(loss.output + "/" + loss.target + "/loss:");
+    HostTensor weights;
+    weights.integral = false;
+    weights.floats = loss.posWeights;
+    weights.shape = *shape;
+    positives = NodeImport(state, proto).table(std::move(weights), "pos-weight");
+    if (!positives)
+      return Error{"output '" + output + "': " + state.error};
+  }
+  if (loss.ignoreIndex) // any number lies in no range
+    train::addIdLimit(function->getParentOfType<ModuleOp>(), loss.target, {0, 0, loss.ignoreIndex});
+  IntegerAttr ignored = loss.ignoreIndex ? b.getI64IntegerAttr(*loss.ignoreIndex) : IntegerAttr();
+  auto type = RankedTensorType::get({}, b.getF32Type());
+  return Value(train::BceWithLogitsOp::create(b, loc, type, x, target, positives, ignored).getLoss());
+}
+
 /// What reports call a loss.
 Location locationOf(FunctionImport &state, const GraphOutput &output) {
   const bool alone = state.spec.losses.size() <= 1;
@@ -220,12 +264,11 @@ Result<LossValues> createLoss(FunctionImport &state, func::FuncOp function, cons
   auto type = RankedTensorType::get({}, b.getF32Type());
   if (loss.kind == AttachedLoss::Mse)
     return LossValues{train::MseOp::create(b, loc, type, x, target), target, {}, {}};
-  IntegerAttr ignored = loss.ignoreIndex ? b.getI64IntegerAttr(*loss.ignoreIndex) : IntegerAttr();
   if (loss.kind == AttachedLoss::BceWithLogits) {
-    if (loss.ignoreIndex) // any number lies in no range
-      train::addIdLimit(function->getParentOfType<ModuleOp>(), loss.target, {0, 0, loss.ignoreIndex});
-    return LossValues{train::BceWithLogitsOp::create(b, loc, type, x, target, ignored), target, {}, {}};
+    Result<Value> made = createBce(state, function, loss, output.name, loc, x, target);
+    return made ? Result<LossValues>(LossValues{*made, target, {}, {}}) : made.takeError();
   }
+  IntegerAttr ignored = loss.ignoreIndex ? b.getI64IntegerAttr(*loss.ignoreIndex) : IntegerAttr();
   Value classes = target;
   if (loss.kind == AttachedLoss::TokenCrossEntropy && shapeOf(x).size() > 2)
     flattenTokens(b, loc, x, classes);

@@ -18,15 +18,17 @@ struct LossOption {
   const char *name, *value;
   bool (*isOf)(AttachedLoss kind);
   bool (*take)(const std::string &value, OutputLoss &loss);
+  bool isList = false; ///< commas do not end it
 };
 
 bool isAny(AttachedLoss kind) { return kind != AttachedLoss::None; }
 bool isCtc(AttachedLoss kind) { return kind == AttachedLoss::Ctc; }
-bool ignores(AttachedLoss kind) { return hasClasses(kind) || isCtc(kind) || kind == AttachedLoss::BceWithLogits; }
+bool isBce(AttachedLoss kind) { return kind == AttachedLoss::BceWithLogits; }
+bool ignores(AttachedLoss kind) { return hasClasses(kind) || isCtc(kind) || isBce(kind); }
 
 /// Whether a flag for all losses means this one: an id of tokens may be 0 or 1, which are answers of yes or no.
 bool inherits(AttachedLoss kind, std::optional<int64_t> ignoreIndex) {
-  return ignores(kind) && !(kind == AttachedLoss::BceWithLogits && ignoreIndex && isAnswer(*ignoreIndex));
+  return ignores(kind) && !(isBce(kind) && ignoreIndex && isAnswer(*ignoreIndex));
 }
 
 bool takeName(const std::string &value, std::string &name) {
@@ -43,14 +45,22 @@ bool takeTarget(const std::string &value, OutputLoss &loss) { return takeName(va
 
 bool takeIgnored(const std::string &value, OutputLoss &loss) { return parseNumber(value, loss.ignoreIndex.emplace()); }
 
-bool takeClassWeights(const std::string &value, OutputLoss &loss) {
-  std::string list = value;
+bool takeWeights(std::string value, Result<std::vector<double>> (*parse)(const std::string &),
+                 std::vector<double> &weights) {
   if (value.compare(0, 1, "@") != 0)
-    std::replace(list.begin(), list.end(), ':', ',');
-  Result<std::vector<double>> weights = parseClassWeights(list);
-  if (weights)
-    loss.classWeights = *weights;
-  return static_cast<bool>(weights);
+    std::replace(value.begin(), value.end(), ':', ',');
+  Result<std::vector<double>> parsed = parse(value);
+  if (parsed)
+    weights = *parsed;
+  return static_cast<bool>(parsed);
+}
+
+bool takeClassWeights(const std::string &value, OutputLoss &loss) {
+  return takeWeights(value, parseClassWeights, loss.classWeights);
+}
+
+bool takePosWeights(const std::string &value, OutputLoss &loss) {
+  return takeWeights(value, parsePosWeights, loss.posWeights);
 }
 
 bool takeLength(const std::string &value, OutputLoss &loss) {
@@ -73,7 +83,8 @@ constexpr LossOption options[] = {
     {"weight", "a finite number but 0", isAny, takeWeight},
     {"target", "a name", isAny, takeTarget},
     {"ignore-index", "a whole number", ignores, takeIgnored},
-    {"class-weights", "W0:W1:... or @FILE, weights of 0 and more", hasClasses, takeClassWeights},
+    {"class-weights", "W0,W1,... or @FILE, weights of 0 and more", hasClasses, takeClassWeights, true},
+    {"pos-weight", "a number above 0, or W0,W1,... or @FILE with one for each class", isBce, takePosWeights, true},
     {"length", "a number from 1 on", isCtc, takeLength},
     {"blank", "a class from 0 on", isCtc, takeBlank},
     {"zero-infinity", "yes or no", isCtc, takeZeroInfinity},
@@ -97,6 +108,18 @@ Status takeOption(const std::string &option, const std::string &word, OutputLoss
                (known.empty() ? "" : "; it knows " + known)};
 }
 
+/// Where the option that begins there ends: behind the commas of a list, which what has no equals sign belongs to.
+size_t endOfOption(const std::string &word, size_t begin) {
+  const auto comma = [&](size_t from) { return std::min(word.find(',', from), word.size()); };
+  const std::string name = word.substr(begin, word.find('=', begin) - begin);
+  size_t end = comma(begin);
+  if (std::any_of(std::begin(options), std::end(options),
+                  [&](const LossOption &one) { return one.isList && name == one.name; }))
+    while (end < word.size() && word.find('=', end) >= comma(end + 1))
+      end = comma(end + 1);
+  return end;
+}
+
 /// `[OUTPUT=]NAME[,option=value...]`; the target's name is empty where the word does not say it.
 Result<OutputLoss> parseOne(const std::string &word) {
   OutputLoss loss;
@@ -113,7 +136,7 @@ Result<OutputLoss> parseOne(const std::string &word) {
   if (equals != std::string::npos && (loss.output.empty() || loss.kind == AttachedLoss::None))
     return Error{"--loss=" + word + " is not [OUTPUT=]NAME[,option=value...]; none has no output"};
   for (size_t begin = comma + 1, end; begin <= word.size(); begin = end + 1) {
-    end = std::min(word.find(',', begin), word.size());
+    end = endOfOption(word, begin);
     if (Status taken = takeOption(word.substr(begin, end - begin), word, loss); !taken)
       return taken.takeError();
   }

@@ -9,6 +9,7 @@
 #include "frontend/ImportedOps.h"
 #include "frontend/LocalFunctions.h"
 #include "frontend/NodeWalk.h"
+#include "frontend/Refusals.h"
 #include "frontend/TensorIndex.h"
 #include "frontend/TypeRules.h"
 #include "google/protobuf/io/coded_stream.h"
@@ -104,7 +105,9 @@ Result<int64_t> defaultOpset(const onnx::ModelProto &model) {
 /// As onnx::checker::check_model, but external data is found without reading the file again, and a file that says a
 /// newer IR version than the library's is held to the rules of the newest one known: operators are versioned by the
 /// opset, which has been checked.
-Status check(const std::string &path, const onnx::ModelProto &model) {
+Status check(const std::string &path, const onnx::ModelProto &model, int64_t opset) {
+  if (const auto unknown = unknownOp(model.graph(), opset))
+    return Error{*unknown};
   return guarded("invalid model", [&] {
     onnx::checker::CheckerContext context;
     context.set_ir_version(static_cast<int>(std::min<int64_t>(model.ir_version(), onnx::Version::IR_VERSION)));
@@ -270,7 +273,7 @@ Result<OnnxFile> OnnxFile::read(const std::string &path, const Limits &limits) {
   // Our own look at the data comes before the checker's: it names offsets and lengths.
   if (Status indexed = contents->tensors.addInitializers(model.graph()); !indexed)
     return failed(indexed);
-  if (Status valid = check(path, model); !valid)
+  if (Status valid = check(path, model, *opset); !valid)
     return failed(valid);
   if (Status named = checkNames(model.graph()); !named)
     return failed(named);

@@ -3,6 +3,7 @@
 // are limited.
 #include "frontend/Refusals.h"
 #include "frontend/NodeImport.h"
+#include "onnx/defs/schema.h"
 #include "runtime/Printable.h"
 #include <cctype>
 
@@ -72,6 +73,13 @@ std::vector<std::string> Refusals::notes() const {
     lines.push_back(counted(skipped, "node") +
                     " behind these could not be looked at: of what they read, too little is known");
   return lines;
+}
+
+std::optional<std::string> unknownOp(const onnx::GraphProto &graph, int64_t opset) {
+  for (const onnx::NodeProto &node : graph.node())
+    if (isStandard(node) && !onnx::OpSchemaRegistry::Schema(node.op_type(), static_cast<int>(opset), ""))
+      return describe(node, opset) + ": ONNX has no op of this name in this opset; " + adviceOn(node);
+  return std::nullopt;
 }
 
 std::string adviceOn(const onnx::NodeProto &node) {

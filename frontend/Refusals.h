@@ -6,6 +6,7 @@
 #include "onnx/onnx_pb.h"
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -45,6 +46,9 @@ private:
 
 /// "1 node", "2 nodes".
 std::string counted(int64_t count, const char *what);
+
+/// The refusal of the first node that ONNX's own domain has no op for; nothing: it has one for all.
+std::optional<std::string> unknownOp(const onnx::GraphProto &graph, int64_t opset);
 
 /// What to do about a node that has no importer, as the end of a sentence.
 std::string adviceOn(const onnx::NodeProto &node);

@@ -2,6 +2,7 @@
 // Words of the command line <-> enumerations, one table each.
 #include "frontend/TrainingSpec.h"
 #include "runtime/Numbers.h"
+#include <algorithm>
 #include <charconv>
 #include <fstream>
 #include <limits>
@@ -52,11 +53,12 @@ Result<Optimizer> parseOptimizer(const std::string &word) { return parse("optimi
 Result<InitialValues> parseInitialValues(const std::string &word) { return parse("init", inits, word); }
 Result<DropoutMode> parseDropoutMode(const std::string &word) { return parse("dropout", dropouts, word); }
 
-Result<std::vector<double>> parseClassWeights(const std::string &word) {
+/// The numbers of W0,W1,... or of @FILE, as `flag` takes them: finite ones from 0 on, or above.
+static Result<std::vector<double>> parseWeights(const char *flag, const std::string &word, bool mayBeZero) {
   constexpr size_t most = 1 << 17;
   constexpr std::streamsize longestFile = 1 << 22;
   std::string text = word;
-  const auto fail = [&](const std::string &what) { return Error{"--class-weights=" + word + ": " + what}; };
+  const auto fail = [&](const std::string &what) { return Error{flag + ("=" + word) + ": " + what}; };
   if (!word.empty() && word.front() == '@') {
     std::ifstream file(word.substr(1), std::ios::binary);
     text.resize(longestFile);
@@ -66,7 +68,6 @@ Result<std::vector<double>> parseClassWeights(const std::string &word) {
     text.resize(static_cast<size_t>(file.gcount()));
   }
   std::vector<double> weights;
-  double sum = 0;
   for (size_t begin = 0, end; begin < text.size(); begin = end + 1) {
     end = std::min(text.find_first_of(",\n", begin), text.size());
     std::string number = text.substr(begin, end - begin);
@@ -76,15 +77,27 @@ Result<std::vector<double>> parseClassWeights(const std::string &word) {
     if (number.empty() && end + 1 >= text.size())
       break;
     double weight = 0;
-    if (!parseNumber(number, weight) || !(weight >= 0) || !(weight <= std::numeric_limits<float>::max()))
-      return fail("'" + number.substr(0, 40) + "' is no finite number of 0 or more");
-    sum += weight;
+    const bool isNumber = parseNumber(number, weight) && weight <= std::numeric_limits<float>::max();
+    if (!isNumber || !(mayBeZero ? weight >= 0 : static_cast<float>(weight) > 0))
+      return fail("'" + number.substr(0, 40) + "' is no finite number " + (mayBeZero ? "of 0 or more" : "above 0"));
     weights.push_back(weight);
     if (weights.size() > most)
       return fail("more than " + std::to_string(most) + " numbers");
   }
-  if (!(sum > 0))
-    return fail("no class has a weight above 0");
+  return weights;
+}
+
+Result<std::vector<double>> parseClassWeights(const std::string &word) {
+  Result<std::vector<double>> weights = parseWeights("--class-weights", word, /*mayBeZero=*/true);
+  if (weights && std::none_of(weights->begin(), weights->end(), [](double weight) { return weight > 0; }))
+    return Error{"--class-weights=" + word + ": no class has a weight above 0"};
+  return weights;
+}
+
+Result<std::vector<double>> parsePosWeights(const std::string &word) {
+  Result<std::vector<double>> weights = parseWeights("pos-weight", word, /*mayBeZero=*/false);
+  if (weights && weights->empty())
+    return Error{"pos-weight=" + word + ": no weight is given"};
   return weights;
 }
 

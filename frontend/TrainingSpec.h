@@ -48,6 +48,7 @@ struct OutputLoss {
   double weight = 1;                  ///< in the sum of all losses
   std::optional<int64_t> ignoreIndex; ///< class id, or number, of targets that do not count
   std::vector<double> classWeights;   ///< of a cross-entropy; empty: all count alike
+  std::vector<double> posWeights;     ///< of the answer yes, of all classes or of each; empty: 1
   CtcOptions ctc = {};
 };
 
@@ -100,6 +101,8 @@ Result<Optimizer> parseOptimizer(const std::string &word);
 Result<InitialValues> parseInitialValues(const std::string &word);
 /// W0,W1,... or @FILE with a number a line: a weight of 0 or more for each class, one of them above 0.
 Result<std::vector<double>> parseClassWeights(const std::string &word);
+/// Likewise: weights above 0, one or one for each class.
+Result<std::vector<double>> parsePosWeights(const std::string &word);
 /// Adds `MODE` or `MODE:REGEX` to the spec.
 Status parseBatchNorm(const std::string &word, TrainingSpec &spec);
 Result<DropoutMode> parseDropoutMode(const std::string &word);

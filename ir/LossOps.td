@@ -37,14 +37,16 @@ def Train_BceWithLogitsOp : Train_LossOp<"bce_with_logits"> {
   let summary = "mean binary cross-entropy of sigmoid(x) against targets in [0,1]";
   let description = [{
     The mean is over the targets that are not `ignore_index`, where there is one; over none of them it is 0, like its gradients.
+    `pos_weight` weighs the target's share of each element, as that of torch.nn.BCEWithLogitsLoss: p t log(sigmoid(x)) + (1 - t) log(1 - sigmoid(x)).
 
     - C1: x and target have one shape.
+    - C2: `pos_weight` has x's rank, x's extent in one dimension at most, and 1 in the others.
 
     ```mlir
-    %loss = train.bce_with_logits %x, %target : (tensor<16x1xf32>, tensor<16x1xf32>) -> tensor<f32>
+    %loss = train.bce_with_logits %x, %target, %weights : (tensor<16x5xf32>, tensor<16x5xf32>, tensor<1x5xf32>) -> tensor<f32>
     ```
   }];
-  let arguments = (ins Train_Float:$x, Train_Float:$target, OptionalAttr<I64Attr>:$ignore_index);
+  let arguments = (ins Train_Float:$x, Train_Float:$target, Optional<Train_Float>:$pos_weight, OptionalAttr<I64Attr>:$ignore_index);
 }
 def Train_CtcLossOp : Train_LossOp<"ctc_loss", "::sluice::sched::IdsAttr ids();"> {
   let summary = "connectionist temporal classification: how likely log_softmax(x) spells the labels, whatever steps they take";

@@ -28,20 +28,33 @@ static LogicalResult lossType(MaybeLoc loc, RankedTensorType x, RankedTensorType
 
 INFER(SoftmaxCrossEntropyOp) { return lossType(loc, ranked(op.getX()), ranked(op.getTarget()), true, types); }
 INFER(MseOp) { return lossType(loc, ranked(op.getX()), ranked(op.getTarget()), false, types); }
-INFER(BceWithLogitsOp) { return lossType(loc, ranked(op.getX()), ranked(op.getTarget()), false, types); }
+INFER(BceWithLogitsOp) {
+  auto x = ranked(op.getX());
+  if (Value weights = op.getPosWeight()) {
+    const ArrayRef<int64_t> own = extents(weights);
+    bool fits =
+        own.size() == x.getShape().size() && llvm::count_if(own, [](int64_t extent) { return extent != 1; }) < 2;
+    for (size_t i = 0; fits && i < own.size(); ++i)
+      fits = own[i] == 1 || own[i] == x.getDimSize(i);
+    if (!fits) // C2
+      return fail(loc, "weights ", ranked(weights), " of ", x);
+  }
+  return lossType(loc, x, ranked(op.getTarget()), false, types);
+}
 
 SINGLE(SoftmaxOp,
        SoftmaxBackwardOp::create(b, getLoc(), getX().getType(), dy, getY(), getAxisAttr(), getLogarithmAttr()))
 
 // A loss that the step returns has the upstream gradient 1; others are parts of what it returns.
 template <typename Op>
-static LogicalResult buildLoss(Op op, OpBuilder &b, Gradients &gradients, IntegerAttr ignoreIndex = {}) {
+static LogicalResult buildLoss(Op op, OpBuilder &b, Gradients &gradients, IntegerAttr ignoreIndex = {},
+                               Value posWeight = {}) {
   Value dy = gradients.of(op.getLoss());
   const bool returned =
       llvm::any_of(op->getUsers(), [](Operation *user) { return user->hasTrait<OpTrait::IsTerminator>(); });
   if (!gradients.wanted(op.getX()) || (!dy && !returned))
     return success();
-  Value dx = LossBackwardOp::create(b, op.getLoc(), op.getX().getType(), op.getX(), op.getTarget(),
+  Value dx = LossBackwardOp::create(b, op.getLoc(), op.getX().getType(), op.getX(), op.getTarget(), posWeight,
                                     b.getStringAttr(Op::getOperationName().drop_front(6)), ignoreIndex);
   gradients.add(b, op.getLoc(), op.getX(), dy ? MulOp::create(b, op.getLoc(), dx, dy).getResult() : dx);
   return success();
@@ -49,7 +62,7 @@ static LogicalResult buildLoss(Op op, OpBuilder &b, Gradients &gradients, Intege
 
 GRADIENT(SoftmaxCrossEntropyOp) { return buildLoss(*this, b, gradients, getIgnoreIndexAttr()); }
 GRADIENT(MseOp) { return buildLoss(*this, b, gradients); }
-GRADIENT(BceWithLogitsOp) { return buildLoss(*this, b, gradients, getIgnoreIndexAttr()); }
+GRADIENT(BceWithLogitsOp) { return buildLoss(*this, b, gradients, getIgnoreIndexAttr(), getPosWeight()); }
 
 template <typename Op> static LogicalResult ctcShapes(MaybeLoc loc, Op op) {
   auto x = ranked(op.getX()), target = ranked(op.getTarget());
@@ -94,6 +107,8 @@ LogicalResult LossBackwardOp::verify() {
   if (failed(sameShapes(*this, {getX(), getDx()})))
     return failure();
   ValueRange operands = getOperands();
+  if (getPosWeight() && getLoss() != "bce_with_logits") // C1
+    return emitOpError() << "of " << getLoss() << " takes no weights";
   if (getLoss() == "softmax_cross_entropy")
     return mirrors<SoftmaxCrossEntropyOp>(*this, operands, {}, {});
   if (getLoss() == "mse")
@@ -159,7 +174,12 @@ KERNEL(SoftmaxCrossEntropyOp) {
   return loss(*this, LossKind::SoftmaxCrossEntropy, "forward", lossOperands, getIgnoreIndex());
 }
 KERNEL(MseOp) { return loss(*this, LossKind::MeanSquaredError, "forward", lossOperands); }
-KERNEL(BceWithLogitsOp) { return loss(*this, LossKind::BceWithLogits, "forward", lossOperands, getIgnoreIndex()); }
+KERNEL(BceWithLogitsOp) {
+  SmallVector<Slot> operands(std::begin(lossOperands), std::end(lossOperands));
+  if (getPosWeight())
+    operands.push_back(in(2));
+  return loss(*this, LossKind::BceWithLogits, "forward", operands, getIgnoreIndex());
+}
 
 KERNEL(LossBackwardOp) {
   auto kind = llvm::StringSwitch<std::optional<LossKind>>(getLoss())
@@ -170,6 +190,10 @@ KERNEL(LossBackwardOp) {
   SmallVector<Slot> operands = {in(0), in(1), out(0)};
   if (getIgnoreIndex()) // what counts is counted first
     operands.push_back(scratchSlot);
+  if (getPosWeight() && !getIgnoreIndex())
+    operands.push_back(noSlot);
+  if (getPosWeight())
+    operands.push_back(in(2));
   return loss(*this, kind.value(), "backward", operands, getIgnoreIndex()); // C1 has checked it
 }
 

@@ -266,14 +266,16 @@ enum class LossKind { SoftmaxCrossEntropy, MeanSquaredError, BceWithLogits };
 
 /// SoftmaxCrossEntropy: x [N,K,...] row-major, target I64 [N,...] class ids; the session's labelSmoothing spreads the
 /// target over all classes, its mixShare adds the target of another sample. The others: x and target of one shape and
-/// layout. Targets that are `ignoreIndex`, which is no class and no number that a target may be, do not count. dx of
-/// backward may be of 16 bits (cuda).
+/// layout. Targets that are `ignoreIndex`, no class and no number that a target may be, do not count. dx of backward
+/// may be of 16 bits (cuda). `positives`: pos_weight of BceWithLogits, of x's rank, 1 long in all but one dimension.
 class Loss : public Kernel {
 public:
   static constexpr int64_t none = INT64_MIN;
   Loss(Node node, LossKind kind, Shape x, int64_t ignoreIndex = none);
-  void forward(Stream &, const Tensor &x, const Tensor &target, const Tensor &loss, const Tensor &scratch) const;
-  void backward(Stream &, const Tensor &x, const Tensor &target, const Tensor &dx, const Tensor &scratch = {}) const;
+  void forward(Stream &, const Tensor &x, const Tensor &target, const Tensor &loss, const Tensor &scratch,
+               const Tensor &positives = {}) const;
+  void backward(Stream &, const Tensor &x, const Tensor &target, const Tensor &dx, const Tensor &scratch = {},
+                const Tensor &positives = {}) const;
   /// Number of samples whose largest logit is the target's, added to an int64 (SoftmaxCrossEntropy only).
   void countCorrect(Stream &, const Tensor &x, const Tensor &target, const Tensor &count) const;
 

@@ -323,7 +323,7 @@ static void checkShare(Bench &bench, bool insist) {
   const std::string busy = "other work takes " + std::to_string(static_cast<int>(100 * (1 - share))) + " % of the " +
                            std::to_string(threads()) + " cores";
   if (!insist)
-    throw std::runtime_error(busy + "; when it does not, --calibrate measures and keeps what it finds");
+    throw std::runtime_error(busy);
   std::cerr << "sluicec: warning: " << busy << ": times will be predicted too long; repeat --calibrate when it does not"
             << std::endl;
 }

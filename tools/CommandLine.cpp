@@ -315,7 +315,8 @@ std::optional<int> sluice::parseCommandLine(const std::vector<std::string> &word
     std::cout << app.help();
     return 0;
   } catch (const CLI::ParseError &error) {
-    return usage(error.what());
+    const std::string unknown = unknownWord(app); // its value may have taken the model's place
+    return usage(unknown.empty() ? error.what() : unknown);
   }
   if (Status converted = convert(values, options); !converted)
     return usage(converted.error());

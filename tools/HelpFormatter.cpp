@@ -2,7 +2,11 @@
 // See HelpFormatter.h.
 #include "tools/HelpFormatter.h"
 
+#include "runtime/Printable.h"
+#include "runtime/Spelling.h"
 #include "runtime/program/HelpText.h"
+
+#include <algorithm>
 
 namespace sluice {
 
@@ -21,6 +25,22 @@ std::string HelpFormatter::make_help(const CLI::App *app, std::string, CLI::AppF
       out += helpGroup(group, entries, example == examples.end() ? "" : example->second);
   }
   return out + app->get_footer();
+}
+
+std::string unknownWord(const CLI::App &app) {
+  const std::vector<std::string> left = app.remaining();
+  const auto isFlag = [](const std::string &word) { return word.size() > 1 && word[0] == '-'; };
+  const auto flag = std::find_if(left.begin(), left.end(), isFlag);
+  if (left.empty())
+    return "";
+  if (flag == left.end())
+    return "unknown argument '" + printable(left.front()) + "' (see --help)";
+  std::vector<std::string> known;
+  for (const CLI::Option *option : app.get_options())
+    for (const std::string &name : option->get_lnames())
+      known.push_back("--" + name);
+  const std::string name = flag->substr(0, flag->find('='));
+  return "unknown flag '" + printable(name) + "' (see --help)" + didYouMean(name, known);
 }
 
 } // namespace sluice

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// --help of the tools, from the declarations of their flags, laid out as a program's is (runtime/program/HelpText.h).
+// What the tools say by the declarations of their flags: --help, laid out as a program's is
+// (runtime/program/HelpText.h), and which flag a misspelt one may have meant.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -22,5 +23,8 @@ private:
   std::string usage;
   std::map<std::string, std::string> examples;
 };
+
+/// The message about what `app` knows no flag or place for, flags first; empty where it has taken every word.
+std::string unknownWord(const CLI::App &app);
 
 } // namespace sluice

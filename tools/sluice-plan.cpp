@@ -242,7 +242,7 @@ int run(int argc, char **argv) {
   if (!arguments.model.empty())
     return sweepModel(arguments, app.remaining());
   if (!app.remaining().empty())
-    throw Failure{Usage, "unknown argument '" + app.remaining().front() + "'"};
+    throw Failure{Usage, sluice::unknownWord(app)};
   if (!arguments.pool.empty())
     return searchPools(arguments);
   return arguments.pack.empty() ? planProblem(arguments) : packProblem(arguments);

@@ -79,12 +79,12 @@ __global__ void crossEntropyPart(Samples samples, int64_t ignoreIndex, const flo
 }
 
 __global__ void elementPart(LossKind kind, int64_t count, float ignored, const float *x, const float *target,
-                            double *partials) {
+                            PositiveWeights weights, double *partials) {
   __shared__ double shared[blockThreads / 32];
   const int64_t begin = count * blockIdx.x / gridDim.x, end = count * (blockIdx.x + 1) / gridDim.x;
   double sum = 0;
   for (int64_t i = begin + threadIdx.x; i < end; i += blockThreads)
-    sum += countsElement(target[i], ignored) ? elementLoss(kind, x[i], target[i]) : 0;
+    sum += countsElement(target[i], ignored) ? elementLoss(kind, x[i], target[i], weights.of(i)) : 0;
   sum = blockSum(sum, shared);
   if (threadIdx.x == 0)
     partials[blockIdx.x] = sum;
@@ -123,11 +123,12 @@ __global__ void crossEntropyBackward(Samples samples, int64_t ignoreIndex, const
 
 template <typename T>
 __global__ void elementBackward(LossKind kind, int64_t count, float ignored, const int64_t *counted, const float *x,
-                                const float *target, T *dx) {
+                                const float *target, PositiveWeights weights, T *dx) {
   const auto mean = static_cast<double>(counted ? *counted : count);
   SLUICE_GRID_LOOP(i, count)
-  store(dx + i,
-        countsElement(target[i], ignored) ? static_cast<float>(elementGradient(kind, x[i], target[i]) / mean) : 0.0f);
+  store(dx + i, countsElement(target[i], ignored)
+                    ? static_cast<float>(elementGradient(kind, x[i], target[i], weights.of(i)) / mean)
+                    : 0.0f);
 }
 
 /// Whole numbers: the order of additions does not matter.
@@ -163,8 +164,12 @@ static const int64_t *countedTargets(Stream &stream, const void *target, int64_t
   return counted;
 }
 
+static PositiveWeights weightsOf(Stream &stream, const Tensor &positives, const Shape &x) {
+  return positives.present ? PositiveWeights(stream.data<float>(positives), positives.shape, x) : PositiveWeights();
+}
+
 void Loss::forward(Stream &stream, const Tensor &logits, const Tensor &target, const Tensor &loss,
-                   const Tensor &scratch) const {
+                   const Tensor &scratch, const Tensor &positives) const {
   const float *px = stream.data<float>(logits);
   const void *pt = stream.address(target);
   float *result = stream.data<float>(loss);
@@ -172,6 +177,7 @@ void Loss::forward(Stream &stream, const Tensor &logits, const Tensor &target, c
   constexpr int parts = cuda::lossParts;
   const DeviceState *state = deviceState(stream);
   const IdNote note = idNote(IdUse::Class, node);
+  const PositiveWeights weights = weightsOf(stream, positives, x);
   stream.launch(node.as(OpRole::Loss), "loss", [&] {
     int64_t count = x.elements();
     const int64_t *counted = nullptr;
@@ -185,16 +191,17 @@ void Loss::forward(Stream &stream, const Tensor &logits, const Tensor &target, c
     } else {
       counted = countedTargets<float>(stream, pt, count, ignoreIndex, reinterpret_cast<char *>(partials));
       elementPart<<<parts, blockThreads, 0, native(stream)>>>(kind, count, ignoredElement(ignoreIndex), px,
-                                                              static_cast<const float *>(pt), partials);
+                                                              static_cast<const float *>(pt), weights, partials);
     }
     finishLoss<<<1, blockThreads, 0, native(stream)>>>(partials, parts, count, counted, result);
   });
 }
 
-void Loss::backward(Stream &stream, const Tensor &logits, const Tensor &target, const Tensor &dx,
-                    const Tensor &scratch) const {
+void Loss::backward(Stream &stream, const Tensor &logits, const Tensor &target, const Tensor &dx, const Tensor &scratch,
+                    const Tensor &positives) const {
   const float *px = stream.data<float>(logits);
   const void *pt = stream.address(target);
+  const PositiveWeights weights = weightsOf(stream, positives, x);
   void *pdx = stream.address(dx);
   char *space = ignoreIndex == none ? nullptr : stream.data<char>(scratch);
   const DeviceState *state = deviceState(stream);
@@ -212,7 +219,8 @@ void Loss::backward(Stream &stream, const Tensor &logits, const Tensor &target, 
     const int64_t *counted = countedTargets<float>(stream, pt, x.elements(), ignoreIndex, space);
     const auto kernel = elementBackward<T>;
     kernel<<<blocksFor(x.elements(), blockThreads), blockThreads, 0, native(stream)>>>(
-        kind, x.elements(), ignoredElement(ignoreIndex), counted, px, static_cast<const float *>(pt), gradient);
+        kind, x.elements(), ignoredElement(ignoreIndex), counted, px, static_cast<const float *>(pt), weights,
+        gradient);
   };
   stream.launch(node, "loss_backward",
                 [&] { forStored(dx.type, [&](auto *stored) { launch(static_cast<decltype(stored)>(pdx)); }); });

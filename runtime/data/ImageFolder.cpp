@@ -125,6 +125,9 @@ std::vector<std::string> ImageFolder::paths() const {
   return list;
 }
 
+/// The program has no other target.
+ClassNames ImageFolder::classNames() const { return names.empty() ? ClassNames() : ClassNames{{"", names}}; }
+
 Image ImageFolder::readImage(int, int64_t sample) const {
   const std::string &path = files[static_cast<size_t>(sample)].path;
   return decodeImage(readImageFile(path), wanted, path);

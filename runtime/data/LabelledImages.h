@@ -47,7 +47,7 @@ public:
   std::string name(int input, int64_t sample) const override;
   std::string fileStem(int64_t sample) const override;
 
-  std::vector<std::string> classNames() const override { return names; }
+  ClassNames classNames() const override;
   /// Of images in formats that are not read, and whose numbers the classes have.
   std::vector<std::string> notes() const override;
   /// Of folders that are fewer than the program's classes, and have no names to go by.

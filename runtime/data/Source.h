@@ -4,6 +4,7 @@
 #pragma once
 
 #include "runtime/Program.h"
+#include "runtime/data/ClassNames.h"
 #include "runtime/data/Image.h"
 #include "runtime/data/TableColumns.h"
 
@@ -63,8 +64,8 @@ public:
   /// Of masks, `values` of MaskWords; nothing: it has none.
   virtual std::optional<std::string> maskValues() const { return std::nullopt; }
 
-  /// What classes are called, where the source says it, by their number.
-  virtual std::vector<std::string> classNames() const { return {}; }
+  /// What classes are called, where the source says it.
+  virtual ClassNames classNames() const { return {}; }
 
   /// TableColumns::known() of a table; empty for others.
   virtual std::string knownColumns() const { return ""; }

@@ -20,7 +20,7 @@ public:
   void read(int input, int64_t sample, char *values) const override;
   std::string name(int input, int64_t sample) const override;
   std::vector<std::string> notes() const override;
-  std::vector<std::string> classNames() const override { return columns->classNames(program); }
+  ClassNames classNames() const override { return columns->classNames(program); }
   std::string knownColumns() const override { return columns->known(); }
 
 private:

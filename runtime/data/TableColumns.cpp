@@ -318,11 +318,12 @@ std::string TableColumns::known() const {
       .dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace);
 }
 
-std::vector<std::string> TableColumns::classNames(const Program &program) const {
+ClassNames TableColumns::classNames(const Program &program) const {
+  ClassNames names;
   for (int i = 0; i < program.inputCount; ++i)
-    if (isTarget(program, i) && !isFloat(program, i) && of(i).size() == 1)
-      return of(i)[0].categories;
-  return {};
+    if (isTarget(program, i) && !isFloat(program, i) && of(i).size() == 1 && !of(i)[0].categories.empty())
+      names[classesKey(program, i)] = of(i)[0].categories;
+  return names;
 }
 
 } // namespace sluice

@@ -3,6 +3,8 @@
 // belongs to the weights that were trained on them.
 #pragma once
 
+#include "runtime/data/ClassNames.h"
+
 #include <functional>
 #include <map>
 #include <optional>
@@ -10,8 +12,6 @@
 #include <vector>
 
 namespace sluice {
-
-struct Program;
 
 /// What the command line says of a table, and what training has found of its columns.
 struct ColumnWords {
@@ -45,8 +45,8 @@ public:
   /// As JSON: the words, which columns are whose in which order, each one's mean and deviation, and categories. Empty
   /// where nothing was said of columns.
   std::string known() const;
-  /// The categories of the first target that is one class; empty where none is.
-  std::vector<std::string> classNames(const Program &program) const;
+  /// The categories of targets that are one class each.
+  ClassNames classNames(const Program &program) const;
 
 private:
   void choose(const Program &program, bool targets);

@@ -90,6 +90,10 @@ void differentiate(const float *line, float *gradient, const MixedClasses &mixed
   }
 }
 
+PositiveWeights weightsOf(Stream &stream, const Tensor &positives, const Shape &x) {
+  return positives.present ? PositiveWeights(stream.data<float>(positives), positives.shape, x) : PositiveWeights();
+}
+
 } // namespace
 
 Loss::Loss(Node node, LossKind kind, Shape x, int64_t ignoreIndex)
@@ -101,13 +105,14 @@ Loss::Loss(Node node, LossKind kind, Shape x, int64_t ignoreIndex)
 }
 
 void Loss::forward(Stream &stream, const Tensor &logits, const Tensor &target, const Tensor &loss,
-                   const Tensor &scratch) const {
+                   const Tensor &scratch, const Tensor &positives) const {
   const float *px = stream.data<float>(logits);
   const void *pt = stream.address(target);
   float *result = stream.data<float>(loss);
   double *partials = stream.data<double>(scratch);
   const Targets targets(pt, ignoreIndex, stream.session.state);
-  stream.launch(node.as(OpRole::Loss), "loss", [this, px, pt, result, partials, targets] {
+  const PositiveWeights weights = weightsOf(stream, positives, x);
+  stream.launch(node.as(OpRole::Loss), "loss", [this, px, pt, result, partials, targets, weights] {
     if (kind == LossKind::SoftmaxCrossEntropy) {
       const Samples samples(x);
       const int64_t counted = checkTargets(node, targets.classes, samples, ignoreIndex);
@@ -117,19 +122,20 @@ void Loss::forward(Stream &stream, const Tensor &logits, const Tensor &target, c
     const auto *wanted = static_cast<const float *>(pt);
     const float ignored = ignoredElement(ignoreIndex);
     const double total = sumOver(x.elements(), partials, [&](int64_t i) {
-      return countsElement(wanted[i], ignored) ? elementLoss(kind, px[i], wanted[i]) : 0;
+      return countsElement(wanted[i], ignored) ? elementLoss(kind, px[i], wanted[i], weights.of(i)) : 0;
     });
     *result = meanLoss(total, countElements(wanted, x.elements(), ignoreIndex));
   });
 }
 
-void Loss::backward(Stream &stream, const Tensor &logits, const Tensor &target, const Tensor &dx,
-                    const Tensor &) const {
+void Loss::backward(Stream &stream, const Tensor &logits, const Tensor &target, const Tensor &dx, const Tensor &,
+                    const Tensor &positives) const {
   const float *px = stream.data<float>(logits);
   const void *pt = stream.address(target);
   float *pdx = stream.data<float>(dx);
   const Targets targets(pt, ignoreIndex, stream.session.state);
-  stream.launch(node, "loss_backward", [this, px, pt, pdx, targets] {
+  const PositiveWeights weights = weightsOf(stream, positives, x);
+  stream.launch(node, "loss_backward", [this, px, pt, pdx, targets, weights] {
     if (kind == LossKind::SoftmaxCrossEntropy) {
       const Samples samples(x);
       const int64_t counted = checkTargets(node, targets.classes, samples, ignoreIndex);
@@ -146,7 +152,7 @@ void Loss::backward(Stream &stream, const Tensor &logits, const Tensor &target, 
     parallelRanges(x.elements(), 1 << 14, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)
         pdx[i] = countsElement(wanted[i], ignored)
-                     ? static_cast<float>(elementGradient(kind, px[i], wanted[i]) / counted)
+                     ? static_cast<float>(elementGradient(kind, px[i], wanted[i], weights.of(i)) / counted)
                      : 0;
     });
   });

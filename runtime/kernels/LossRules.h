@@ -102,18 +102,36 @@ inline float ignoredElement(int64_t ignoreIndex) {
   return ignoreIndex == Loss::none ? NAN : static_cast<float>(ignoreIndex);
 }
 
-/// Mean squared error, or binary cross-entropy of a logit: max(x, 0) - x t + log(1 + exp(-|x|)).
-SLUICE_KERNEL double elementLoss(LossKind kind, float x, float target) {
+/// Weights of the answer yes, one for each index of a dimension of x, see Loss; 1 where there are none.
+struct PositiveWeights {
+  const float *weights = nullptr;
+  int64_t classes = 1, inner = 1;
+
+  PositiveWeights() = default;
+  PositiveWeights(const float *weights, const Shape &own, const Shape &x) : weights(weights), classes(own.elements()) {
+    for (int i = x.rank - 1; i >= 0 && own[i] == 1; --i)
+      inner *= x[i];
+  }
+  /// Of the element at i in row-major order.
+  SLUICE_KERNEL double of(int64_t i) const { return weights ? static_cast<double>(weights[i / inner % classes]) : 1; }
+};
+
+/// Mean squared error, or binary cross-entropy of a logit: max(x, 0) - x t + log(1 + exp(-|x|)), where `positive`
+/// weighs t log(sigmoid(x)).
+SLUICE_KERNEL double elementLoss(LossKind kind, float x, float target, double positive) {
   const double value = static_cast<double>(x), wanted = static_cast<double>(target);
   if (kind == LossKind::MeanSquaredError)
     return (value - wanted) * (value - wanted);
-  return std::max(value, 0.0) - value * wanted + std::log1p(std::exp(-std::fabs(value)));
+  const double both = std::log1p(std::exp(-std::fabs(value)));
+  return std::max(value, 0.0) - value * wanted + both + (positive - 1) * wanted * (both + std::max(-value, 0.0));
 }
 
-SLUICE_KERNEL double elementGradient(LossKind kind, float x, float target) {
+SLUICE_KERNEL double elementGradient(LossKind kind, float x, float target, double positive) {
+  const double wanted = static_cast<double>(target);
   if (kind == LossKind::MeanSquaredError)
-    return 2 * (static_cast<double>(x) - static_cast<double>(target));
-  return 1 / (1 + std::exp(-static_cast<double>(x))) - static_cast<double>(target);
+    return 2 * (static_cast<double>(x) - wanted);
+  const double answer = 1 / (1 + std::exp(-static_cast<double>(x)));
+  return answer - wanted + (positive - 1) * wanted * (answer - 1);
 }
 
 /// Index of the largest logit; the first of equals.

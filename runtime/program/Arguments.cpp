@@ -6,6 +6,7 @@
 
 #include "runtime/Errors.h"
 #include "runtime/Printable.h"
+#include "runtime/program/ClassNames.h"
 #include "runtime/program/LossScaling.h"
 #include "runtime/program/Metrics.h"
 #include "runtime/program/Mixup.h"
@@ -77,24 +78,31 @@ void checkEvaluation(const Arguments &arguments) {
                                        : "--output needs --predict DIR");
 }
 
-/// --class names all classes of the first output that has some, or all of its labels. Fewer may be those of a folder,
-/// which has them by their names, or of the recipe of such a run.
+/// --class names all classes that a target has, or all of its labels. Fewer may be those of a folder, which has them by
+/// their names, or of the recipe of such a run.
 void checkNumberOfNames(const Arguments &arguments, const Program &program) {
-  if (arguments.classes.empty() || program.outputCount == 0)
-    return;
-  const Output &output = program.outputs[namedOutput(program)];
-  const std::optional<Scores> scores = scoresOf(program, output, output.target);
-  if (!scores)
-    return;
-  const int64_t count = scores->kinds(program.batch);
-  const auto given = static_cast<int64_t>(arguments.classes.size());
+  const ClassNames names = namesFrom(arguments.classes, program);
   const auto isFolder = [](const std::optional<std::string> &data) {
     return data && data->compare(0, 12, "imagefolder:") == 0;
   };
   const bool mayBeFewer = arguments.resume || isFolder(arguments.data) || isFolder(arguments.evaluate);
-  if (given > count || (given < count && !mayBeFewer))
-    throw UsageError(text("--class names ", given, " of the ", count, scores->classes > 0 ? " classes" : " labels",
-                          " of output '", output.name, "': give one for each, in order"));
+  const std::vector<int> targets = namedTargets(program);
+  std::string others;
+  for (size_t i = 0; i < targets.size() && targets.size() > 1; ++i)
+    others += text(i ? ", " : "; where there are several targets --class TARGET=NAME says whose it is, of ", "'",
+                   program.inputs[targets[i]].name, "'");
+  std::set<int> seen;
+  for (int i = namedOutput(program); i < program.outputCount; ++i) {
+    const Output &output = program.outputs[i];
+    const auto given = static_cast<int64_t>(namesOf(program, output.target, names).size());
+    const std::optional<Scores> scores = scoresOf(program, output, output.target);
+    if (given == 0 || !scores || !seen.insert(output.target).second)
+      continue;
+    const int64_t count = scores->kinds(program.batch);
+    if (given > count || (given < count && !mayBeFewer))
+      throw UsageError(text("--class names ", given, " of the ", count, scores->classes > 0 ? " classes" : " labels",
+                            " of output '", output.name, "': give one for each, in order", others));
+  }
 }
 
 /// Flags that need one another.
@@ -105,7 +113,6 @@ void checkTogether(const Arguments &arguments, const Program &program) {
       arguments.minimumRate && static_cast<float>(*arguments.minimumRate) > rate)
     throw UsageError(text("--min-lr ", *arguments.minimumRate, " is above the rate of ", rate, " (--lr)"));
   parameterGroups(arguments.groups, program);
-  checkClassNames(arguments.classes);
   checkNumberOfNames(arguments, program);
   if (runtimeTarget() == Target::Host && arguments.noGraph)
     throw UsageError("--no-graph is for programs compiled with --target=cuda, this one runs on the host");

@@ -3,6 +3,7 @@
 // that this program cannot honour is refused, never ignored.
 #pragma once
 
+#include "runtime/data/ClassNames.h"
 #include "runtime/program/Optimizers.h"
 
 #include <optional>
@@ -28,9 +29,9 @@ struct Arguments {
   std::optional<int64_t> accumulate;
   std::optional<double> minimumRate, clipValue, clipNorm, averageDecay, labelSmoothing, mixup;
   std::vector<std::string> init, groups, inputs, classes, columns, categorical;
-  std::string knownColumns;                ///< of the weights, see TableColumns::known()
-  std::string maskValues;                  ///< of the weights, see Preparation
-  std::vector<std::string> offeredClasses; ///< of the weights, for other data than theirs
+  std::string knownColumns;                 ///< of the weights, see TableColumns::known()
+  std::string maskValues;                   ///< of the weights, see Preparation
+  ClassNames weightClasses, offeredClasses; ///< of the weights, for their data and for others
   std::set<std::string> carried; ///< of --mean, --std, --augment, --input those that are of the weights, not given
   bool nesterov = false, shuffle = false, plan = false, noGraph = false, force = false, help = false, quiet = false,
        checkpointTrainedOnly = false, standardize = false;

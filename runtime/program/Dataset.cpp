@@ -49,6 +49,9 @@ Dataset::Dataset(const DataOptions &options, const Program &program, std::unique
   const char *part = !split                                            ? " holds "
                      : options.share == DataOptions::Share::Validation ? ": the validation part holds "
                                                                        : ": the training part holds ";
+  if (options.padded && split && count == 0)
+    throw DataError(text(options.where, part, "no sample: ", options.validationPercent, " % of ", source->samples(),
+                         " are less than one"));
   if (count < (options.padded ? 1 : program.batch))
     throw DataError(text(options.where, part, count, " samples, one batch takes ", program.batch));
   checkAllRanges();

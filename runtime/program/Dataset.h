@@ -69,7 +69,7 @@ public:
   /// Of these files: Fingerprint.h.
   std::string fingerprint() const { return fingerprintOf(source->paths()); }
   /// SampleSource::classNames().
-  std::vector<std::string> classNames() const { return source->classNames(); }
+  ClassNames classNames() const { return source->classNames(); }
   bool isTable() const { return options.where.compare(0, 4, "csv:") == 0; }
   /// SampleSource::knownColumns().
   std::string knownColumns() const { return source->knownColumns(); }

@@ -6,6 +6,7 @@
 #include "runtime/Printable.h"
 #include "runtime/files/OutputFile.h"
 #include "runtime/program/CheckpointWriter.h"
+#include "runtime/program/ClassNames.h"
 #include "runtime/program/ConfusionImage.h"
 #include "runtime/program/KeptCheckpoints.h"
 #include "runtime/program/RunReport.h"

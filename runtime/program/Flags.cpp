@@ -41,8 +41,8 @@ std::vector<Flag> dataFlags() {
       {"--standardize", nullptr, "csv: numbers of inputs of floats less their mean, divided by their deviation",
        &Arguments::standardize},
       {"--class", "NAME",
-       "what the next class is called, as often as there are classes (default: as the folders of --data, or as in the "
-       "checkpoint)",
+       "what the next class is called, as often as there are classes; TARGET=NAME where targets have their own "
+       "(default: as the folders or columns of --data, or as in the checkpoint)",
        &Arguments::classes},
       {"--augment", "NAME[,k=v...];...",
        "change images of bytes, in the order given: resize, center-crop, random-resized-crop, random-crop, flip, "

@@ -150,23 +150,6 @@ std::optional<Scores> scoresOf(const Program &program) {
   return program.outputCount > 0 ? scoresOf(program, program.outputs[0], program.outputs[0].target) : std::nullopt;
 }
 
-int namedOutput(const Program &program) {
-  for (int i = 0; i < program.outputCount; ++i)
-    if (const auto scores = scoresOf(program, program.outputs[i], program.outputs[i].target);
-        scores && (scores->classes > 0 || scores->labels > 0))
-      return i;
-  return 0;
-}
-
-std::vector<std::string> namesFor(const Program &program, const std::string &label,
-                                  const std::vector<std::string> &names) {
-  const int target = program.outputCount > 0 ? program.outputs[namedOutput(program)].target : -1;
-  for (int i = 0; i < program.outputCount; ++i)
-    if (labelOf(program, i) == label)
-      return program.outputs[i].target == target ? names : std::vector<std::string>();
-  return names;
-}
-
 bool MeasuredOutput::readsOutput() const {
   return countsAnswers ||
          std::any_of(metrics.begin(), metrics.end(), [](Metric metric) { return factsOf(metric).readsOutput; });

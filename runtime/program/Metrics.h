@@ -57,11 +57,6 @@ struct Scores {
 std::optional<Scores> scoresOf(const Program &program, const Output &output, int target);
 /// Of the first output and its own target.
 std::optional<Scores> scoresOf(const Program &program);
-/// The output whose classes, or labels, have the names of a run: the first that tells some apart; else the first.
-int namedOutput(const Program &program);
-/// `names` where the output of this label has those classes, else none.
-std::vector<std::string> namesFor(const Program &program, const std::string &label,
-                                  const std::vector<std::string> &names);
 
 /// An output that is measured, and by what.
 struct MeasuredOutput {

@@ -7,6 +7,7 @@
 #include "runtime/Printable.h"
 #include "runtime/data/MaskFolder.h"
 #include "runtime/data/Skipped.h"
+#include "runtime/program/ClassNames.h"
 #include "runtime/program/Metrics.h"
 #include "runtime/program/Predictions.h"
 #include "runtime/program/TensorIO.h"
@@ -32,14 +33,12 @@ std::vector<const Output *> predictedBy(const Program &program) {
   return list;
 }
 
-static std::vector<PredictedSamples::Array> arraysOf(const Program &program) {
+static std::vector<PredictedSamples::Array> arraysOf(const Program &program, const ClassNames &names = {}) {
   std::vector<PredictedSamples::Array> arrays;
-  const int named = program.outputCount > 0 ? program.outputs[namedOutput(program)].target : -1;
   for (const Output *output : predictedBy(program)) {
     const std::optional<Scores> scores = scoresOf(program, *output, output->target);
     const bool isScores = scores && scores->classes > 0 && scores->answers == program.batch;
-    arrays.push_back(
-        {output->name, output->tensor.shape, isScores, scores && scores->classes > 0 && output->target == named});
+    arrays.push_back({output->name, output->tensor.shape, isScores, namesOf(program, output->target, names)});
     if (const Result<PixelAnswers> pixels = pixelAnswersOf(*output))
       arrays.back().pixels = *pixels;
     else
@@ -129,7 +128,7 @@ static std::unique_ptr<Predictions> predictOnce(const std::string &path, Predict
 
 void predict(const std::string &path, Session &session, const Program &program, const Entry &entry, Dataset &dataset,
              const PredictionNames &names) {
-  PredictedSamples samples{{}, names.classes, arraysOf(program)};
+  PredictedSamples samples{{}, arraysOf(program, names.classes)};
   for (;;) {
     const std::unique_ptr<Predictions> file =
         predictOnce(path, samples, session, program, entry, dataset, names.maskValues);

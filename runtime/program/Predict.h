@@ -25,8 +25,8 @@ void requireMasks(const Program &program, const Dataset &dataset, const std::str
 
 /// What predictions have besides the model's numbers.
 struct PredictionNames {
-  std::vector<std::string> classes; ///< what they are called
-  std::string maskValues;           ///< `values` of MaskWords for masks, where the data set says none of its own
+  ClassNames classes;     ///< what they are called
+  std::string maskValues; ///< `values` of MaskWords for masks, where the data set says none of its own
 };
 
 /// Writes the output of all samples, in the order of the data set, batch by batch, and says so; the file appears when

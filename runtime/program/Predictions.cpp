@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <set>
 
 namespace sluice {
 
@@ -59,15 +60,6 @@ private:
   const int64_t row;
 };
 
-/// The outputs whose classes have the names that are given.
-std::vector<std::string> namedOutputs(const PredictedSamples &samples) {
-  std::vector<std::string> names;
-  for (const Array &output : samples.outputs)
-    if (output.named && !samples.classes.empty())
-      names.push_back(output.name);
-  return names;
-}
-
 std::string jsonList(const std::vector<std::string> &words) {
   std::string list;
   for (const std::string &word : words)
@@ -94,22 +86,31 @@ std::u32string charactersOf(const std::string &bytes) {
   return out;
 }
 
-/// One output is called "output", several by their names.
+/// One output is called "output", several by their names; classes likewise.
 class Npz : public Predictions {
 public:
   Npz(const std::string &path, const PredictedSamples &samples) : file(path), zip(file) {
-    if (!samples.classes.empty())
-      addStrings("classes.npy", samples.classes);
-    if (samples.outputs.size() > 1 && !namedOutputs(samples).empty())
-      addStrings("classes_of.npy", namedOutputs(samples));
+    const bool alone = samples.outputs.size() == 1;
+    std::set<std::string> taken = {"sample"};
+    const auto memberOf = [&](std::string name) {
+      while (!taken.insert(name).second)
+        name += "_";
+      return name;
+    };
+    std::vector<std::string> members;
+    for (const Array &output : samples.outputs)
+      members.push_back(memberOf(alone ? "output" : output.name));
+    for (const Array &output : samples.outputs)
+      if (!output.classes.empty())
+        addStrings(memberOf(alone ? "classes" : output.name + "_classes") + ".npy", output.classes);
     addStrings("sample.npy", samples.names);
-    for (const Array &output : samples.outputs) {
+    for (size_t i = 0; i < members.size(); ++i) {
+      const Array &output = samples.outputs[i];
       const std::string header = npyHeader(samples.names.size(), output.shape, "<f4");
       const int64_t row = perSample(output.shape);
-      std::string name = samples.outputs.size() == 1 ? "output" : output.name;
-      name += name == "sample" || name == "classes" || name == "classes_of" ? "_" : "";
-      arrays.push_back({row, zip.begin(name + ".npy", header.size() + samples.names.size() * static_cast<size_t>(row) *
-                                                                          sizeof(float))});
+      arrays.push_back(
+          {row, zip.begin(members[i] + ".npy",
+                          header.size() + samples.names.size() * static_cast<size_t>(row) * sizeof(float))});
       zip.write(arrays.back().second, header.data(), header.size());
     }
   }
@@ -166,13 +167,11 @@ protected:
   int64_t columns(size_t output) const { return perSample(samples.outputs[output].shape); }
   bool isAlone() const { return samples.outputs.size() == 1; }
   void put(const std::string &out) { file.write(out.data(), out.size()); }
-  /// Of an output that has scores, the class by its name, or its number where names are of other classes.
+  /// Of an output that has scores, the class by its name, or its number where it has none.
   std::string answerOf(size_t output, const float *values) const {
     return nameOf(output, static_cast<size_t>(std::max_element(values, values + columns(output)) - values));
   }
-  std::string nameOf(size_t output, size_t number) const {
-    return samples.outputs[output].named ? className(samples.classes, number) : std::to_string(number);
-  }
+  std::string nameOf(size_t output, size_t number) const { return className(samples.outputs[output].classes, number); }
 
   const PredictedSamples &samples;
   OutputFile file;
@@ -241,11 +240,12 @@ public:
         shape += text(i > 1 ? ", " : "", samples.outputs[k].shape[i]);
       return shape;
     });
-    header += ", \"classes\": [";
-    for (size_t i = 0; i < samples.classes.size(); ++i)
-      header += (i ? ", " : "") + jsonString(samples.classes[i]);
-    put(header + "], " + (isAlone() ? "" : "\"classes_of\": " + jsonList(namedOutputs(samples)) + ", ") +
-        "\"predictions\": [");
+    header += ", \"classes\": ";
+    std::string ofOutputs;
+    for (const Array &output : samples.outputs)
+      if (!output.classes.empty())
+        ofOutputs += (ofOutputs.empty() ? "" : ", ") + jsonString(output.name) + ": " + jsonList(output.classes);
+    put(header + (isAlone() ? jsonList(samples.outputs[0].classes) : "{" + ofOutputs + "}") + ", \"predictions\": [");
   }
   void commit() override {
     put("\n]}\n");

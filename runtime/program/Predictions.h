@@ -17,12 +17,11 @@ namespace sluice {
 /// What is predicted, before the first number is known.
 struct PredictedSamples {
   std::vector<std::string> names; ///< of the samples, in order
-  std::vector<std::string> classes;
   struct Array {
     std::string name;    ///< of the output
     Shape shape;         ///< of a batch
     bool scores = false; ///< each sample has one score for each class, of which the highest is its answer
-    bool named = false;  ///< `classes` are these
+    std::vector<std::string> classes = {};   ///< what they are called; empty: not known
     std::optional<PixelAnswers> pixels = {}; ///< it tells the class of each pixel; else `noPixels` says why not
     std::string noPixels = {};
   };

@@ -6,6 +6,7 @@
 #include "runtime/Errors.h"
 #include "runtime/data/Augment.h"
 #include "runtime/data/MaskFolder.h"
+#include "runtime/program/ClassNames.h"
 #include "runtime/program/Dataset.h"
 
 #include <algorithm>
@@ -17,11 +18,14 @@ namespace sluice {
 using Json = nlohmann::json;
 
 /// Keys begin with it, so that nobody else's are taken for ours.
-static std::string keyOf(const char *name) { return std::string("sluice.") + name; }
+static std::string keyOf(const std::string &name) { return "sluice." + name; }
+
+/// Of names of classes: the key, and what stands in it before a target's name where they are those of one of several.
+static const std::string classesWord = "classes", classesOfWord = classesWord + ".";
 
 static constexpr size_t mostClasses = 1 << 17, longestName = 1000;
 
-Preparation preparationOf(const Arguments &arguments, const std::vector<std::string> &classes) {
+Preparation preparationOf(const Arguments &arguments, const ClassNames &classes) {
   Preparation preparation{arguments.mean, arguments.std, std::nullopt, arguments.inputs, classes};
   if (const std::string words = ImagePipeline::fixedOperations(arguments.augment.value_or("")); !words.empty())
     preparation.resize = words;
@@ -46,8 +50,8 @@ Metadata metadataOf(const Preparation &preparation) {
     metadata[keyOf("columns")] = preparation.columns;
   if (!preparation.maskValues.empty())
     metadata[keyOf("mask_values")] = preparation.maskValues;
-  if (!preparation.classes.empty())
-    metadata[keyOf("classes")] = arrayOf(preparation.classes);
+  for (const auto &[target, names] : preparation.classes)
+    metadata[keyOf(target.empty() ? classesWord : classesOfWord + target)] = arrayOf(names);
   return metadata;
 }
 
@@ -66,6 +70,17 @@ static std::vector<std::string> readArray(const std::string &words, const std::s
   return list;
 }
 
+static ClassNames readClasses(const Metadata &metadata, const std::string &path) {
+  const std::string alone = keyOf(classesWord), several = keyOf(classesOfWord);
+  ClassNames classes;
+  for (const auto &[key, value] : metadata)
+    if (key == alone || (key.compare(0, several.size(), several) == 0 && key.size() > several.size()))
+      if (std::vector<std::string> names = readArray(value, text(path, ": '", key, "' of its metadata"));
+          !names.empty())
+        classes[key == alone ? "" : key.substr(several.size())] = std::move(names);
+  return classes;
+}
+
 Preparation readPreparation(const Metadata &metadata, const std::string &path) {
   Preparation preparation;
   const auto read = [&](const char *key, std::optional<std::string> &to) {
@@ -75,9 +90,9 @@ Preparation readPreparation(const Metadata &metadata, const std::string &path) {
   read("mean", preparation.mean);
   read("std", preparation.std);
   read("resize", preparation.resize);
-  for (const auto &[key, to] : {std::pair{"inputs", &preparation.inputs}, {"classes", &preparation.classes}})
-    if (const auto found = metadata.find(keyOf(key)); found != metadata.end())
-      *to = readArray(found->second, text(path, ": '", keyOf(key), "' of its metadata"));
+  if (const auto found = metadata.find(keyOf("inputs")); found != metadata.end())
+    preparation.inputs = readArray(found->second, text(path, ": '", keyOf("inputs"), "' of its metadata"));
+  preparation.classes = readClasses(metadata, path);
   if (const auto found = metadata.find(keyOf("columns")); found != metadata.end() && !found->second.empty()) {
     checkKnownColumns(found->second, text(path, ": '", keyOf("columns"), "' of its metadata"));
     preparation.columns = found->second;
@@ -90,7 +105,8 @@ Preparation readPreparation(const Metadata &metadata, const std::string &path) {
   try {
     dataOptions(flags, 0);
     ImagePipeline::fixedOperations(preparation.resize.value_or(""));
-    checkClassNames(preparation.classes);
+    for (const auto &[target, names] : preparation.classes)
+      checkClassNames(names);
     if (!preparation.maskValues.empty())
       maskNumbers(preparation.maskValues);
   } catch (const UsageError &error) {
@@ -105,14 +121,6 @@ std::string textOf(const Preparation &preparation) {
 
 Preparation readPreparation(const char *text) {
   return readPreparation(Json::parse(text).get<Metadata>(), "the program");
-}
-
-void checkClassNames(const std::vector<std::string> &names) {
-  std::vector<std::string> sorted = names;
-  std::sort(sorted.begin(), sorted.end());
-  const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
-  if (twice != sorted.end())
-    throw UsageError(text("two classes are called '", *twice, "'"));
 }
 
 /// One number stands for all channels.
@@ -167,8 +175,7 @@ std::string adopt(const Preparation &preparation, Arguments &arguments, bool cla
   }
   arguments.knownColumns = preparation.columns;
   arguments.maskValues = preparation.maskValues;
-  if (arguments.classes.empty())
-    (classes ? arguments.classes : arguments.offeredClasses) = preparation.classes;
+  (classes ? arguments.weightClasses : arguments.offeredClasses) = preparation.classes;
   return said.empty() ? "" : said.substr(1);
 }
 

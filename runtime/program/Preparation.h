@@ -17,7 +17,7 @@ struct Preparation {
   /// As the flags of these names have them; resize: those operations of --augment that draw nothing.
   std::optional<std::string> mean, std, resize;
   std::vector<std::string> inputs; ///< --input
-  std::vector<std::string> classes;
+  ClassNames classes;
   std::string columns = {};    ///< of tables, see TableColumns::known()
   std::string maskValues = {}; ///< of the classes in masks, see MaskWords; empty: theirs, or not known
 
@@ -27,12 +27,9 @@ struct Preparation {
 };
 
 /// What a run with these flags trains its weights for; `classes` as its data call them.
-Preparation preparationOf(const Arguments &arguments, const std::vector<std::string> &classes);
+Preparation preparationOf(const Arguments &arguments, const ClassNames &classes);
 
-/// Throws UsageError for two classes of one name.
-void checkClassNames(const std::vector<std::string> &names);
-
-/// Keys and values for a file's metadata; names of classes as a JSON array.
+/// Keys and values for a file's metadata; names of classes as a JSON array for each target.
 Metadata metadataOf(const Preparation &preparation);
 /// What a file's metadata say. Throws DataError naming `path` for what no flag could have said.
 Preparation readPreparation(const Metadata &metadata, const std::string &path);

@@ -6,6 +6,7 @@
 #include "runtime/Errors.h"
 #include "runtime/Printable.h"
 #include "runtime/files/OutputFile.h"
+#include "runtime/program/ClassNames.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -60,7 +61,7 @@ static std::string number(const char *format, double value) {
 }
 
 void RunReport::addFacts(Report &report, const Program &program, const Session &session, const std::string &command,
-                         const std::vector<std::string> &classes, const StepTimes &times) const {
+                         const ClassNames &classes, const StepTimes &times) const {
   std::vector<std::pair<std::string, std::string>> rows = {
       {"compiled by", program.commandLine},
       {"trained by", command},
@@ -69,8 +70,11 @@ void RunReport::addFacts(Report &report, const Program &program, const Session &
                              " touched, ", sizeText(program.deviceBase), " live all the time")},
       {"host memory", text(sizeText(program.hostBytes), " planned, ", sizeText(session.peak(Space::Host)), " touched")},
       {"whole process", sizeText(residentPeak()) + " resident at most"}};
-  if (!classes.empty())
-    rows.push_back({"classes", text(classes.size(), ": ", someOf(classes))});
+  const std::vector<int> targets = namedTargets(program);
+  for (const int target : targets)
+    if (const std::vector<std::string> names = namesOf(program, target, classes); !names.empty())
+      rows.push_back({targets.size() > 1 ? text("classes of ", program.inputs[target].name) : "classes",
+                      text(names.size(), ": ", someOf(names))});
   if (!times.seconds.empty())
     rows.push_back({"a step", text(number("%.4g", times.median() * 1e3), " ms (median of ", times.seconds.size(),
                                    "), predicted ", number("%.4g", times.predicted(program) * 1e3), " ms; ",
@@ -85,7 +89,7 @@ static std::string titled(const char *title, const std::string &output) {
 }
 
 /// Where the run stands, and where it was best.
-void RunReport::addEvaluations(Report &report, const Program &program, const std::vector<std::string> &all) const {
+void RunReport::addEvaluations(Report &report, const Program &program, const ClassNames &all) const {
   if (evaluated.empty())
     return;
   ReportTable table(text("Evaluation on ", evaluatedSamples, " samples"),
@@ -111,7 +115,7 @@ void RunReport::addEvaluations(Report &report, const Program &program, const std
   }
 }
 
-void RunReport::addConfusions(Report &report, const Program &program, const std::vector<std::string> &all) const {
+void RunReport::addConfusions(Report &report, const Program &program, const ClassNames &all) const {
   for (const auto &[label, confusion] : confusions) {
     const std::vector<std::string> classes = namesFor(program, label, all);
     std::vector<std::string> columns = {"right \\ answered"};
@@ -266,7 +270,7 @@ static void addPlan(Report &report, const Program &program, const std::vector<Me
 }
 
 void RunReport::write(const std::string &path, const Program &program, const Session &session,
-                      const std::string &command, const std::vector<std::string> &classes, const StepTimes &times,
+                      const std::string &command, const ClassNames &classes, const StepTimes &times,
                       const std::vector<MeasuredAction> &actions) const {
   Report report(text("Training of ", program.model));
   addFacts(report, program, session, command, classes, times);

@@ -43,12 +43,11 @@ public:
   /// Throws DataError. `command`: how the run was started; `classes`: their names; `actions` as measured, see
   /// measureActions().
   void write(const std::string &path, const Program &program, const Session &session, const std::string &command,
-             const std::vector<std::string> &classes, const StepTimes &times,
-             const std::vector<MeasuredAction> &actions) const;
+             const ClassNames &classes, const StepTimes &times, const std::vector<MeasuredAction> &actions) const;
 
 private:
   void addFacts(Report &report, const Program &program, const Session &session, const std::string &command,
-                const std::vector<std::string> &classes, const StepTimes &times) const;
+                const ClassNames &classes, const StepTimes &times) const;
   void addEvaluations(Report &report, const Program &program, const std::vector<std::string> &all) const;
   void addConfusions(Report &report, const Program &program, const std::vector<std::string> &all) const;
   void addCurves(Report &report, double predicted) const;

@@ -5,6 +5,7 @@
 
 #include "runtime/program/Batches.h"
 #include "runtime/program/CheckpointWriter.h"
+#include "runtime/program/ClassNames.h"
 #include "runtime/program/Evaluations.h"
 #include "runtime/program/GradientDump.h"
 #include "runtime/program/Interrupt.h"
@@ -37,8 +38,8 @@ public:
         checkpoints(arguments.checkpoint
                         ? std::make_unique<CheckpointWriter>(
                               session, program, *arguments.checkpoint, arguments.keepCheckpoints.value_or(1),
-                              files.training ? recipeOf(arguments, files.classes) : "", arguments.checkpointTrainedOnly,
-                              leavesFormerRun(arguments))
+                              files.training ? recipeOf(arguments, wordsOf(program, files.classes)) : "",
+                              arguments.checkpointTrainedOnly, leavesFormerRun(arguments))
                         : nullptr),
         evaluations(session, program, entry, arguments, files, report.get(), checkpoints.get(), this->run),
         step(session, program, entry, arguments, [this](const StepResult &result) { stepDone(result); }) {
@@ -117,8 +118,10 @@ void Trainer::logStart() const {
                       {"first_step", run.step + 1}};
   step.describeAll(fields, files.training.get());
   files.tellHyperparameters(fields, arguments);
-  if (!files.classes.empty())
-    fields.push_back({"classes", files.classes});
+  const std::vector<int> targets = namedTargets(program);
+  for (const int target : targets)
+    if (const std::vector<std::string> names = namesOf(program, target, files.classes); !names.empty())
+      fields.push_back({targets.size() > 1 ? text(program.inputs[target].name, ".classes") : "classes", names});
   if (checkpoints)
     fields.push_back({"checkpoint_bytes", uint64_t{checkpointCopyBytes(program, arguments.checkpointTrainedOnly)}});
   files.log.write("start", fields);

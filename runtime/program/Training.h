@@ -25,7 +25,7 @@ struct TrainingFiles {
 
   std::unique_ptr<Dataset> training, evaluation, prediction; ///< null when not asked for
   std::unique_ptr<MetricChoice> metrics;                     ///< of the evaluation
-  std::vector<std::string> classes;                          ///< what they are called; empty: not known
+  ClassNames classes;                                        ///< what they are called, as far as it is known
   bool readsTable = false;                                   ///< any of the three
   std::string knownColumns;                                  ///< of a table that is trained on, or of the weights
   std::string maskValues;                                    ///< likewise of masks, see Preparation

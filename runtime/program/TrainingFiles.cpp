@@ -6,6 +6,7 @@
 #include "runtime/Numbers.h"
 #include "runtime/Printable.h"
 #include "runtime/files/OutputFile.h"
+#include "runtime/program/ClassNames.h"
 #include "runtime/program/Export.h"
 #include "runtime/program/Flags.h"
 #include "runtime/program/Outputs.h"
@@ -24,9 +25,11 @@ namespace sluice {
 
 void TrainingFiles::openData(const Arguments &arguments, const Program &program, uint64_t seed) {
   DataOptions options = dataOptions(arguments, seed);
-  options.classes = classes = arguments.classes;
-  if (classes.empty())
-    options.offered = arguments.offeredClasses;
+  classes = namesFrom(arguments.classes, program);
+  classes.merge(ownNames(program, arguments.weightClasses));
+  const int first = namedTargets(program)[0]; // the only one that folders have
+  options.classes = namesOf(program, first, classes);
+  options.offered = namesOf(program, first, arguments.offeredClasses);
   if (arguments.data) {
     options.where = *arguments.data;
     options.shuffle = arguments.shuffle;
@@ -34,8 +37,9 @@ void TrainingFiles::openData(const Arguments &arguments, const Program &program,
     options.mixup = arguments.mixup.value_or(0);
     options.share = arguments.validationSplit ? DataOptions::Share::Training : DataOptions::Share::All;
     training = std::make_unique<Dataset>(options, program);
-    if (const std::vector<std::string> own = training->classNames(); !own.empty())
-      options.classes = classes = own, options.offered.clear();
+    for (const auto &[target, names] : training->classNames())
+      classes[target] = names;
+    options.classes = namesOf(program, first, classes);
     knownColumns = training->knownColumns();
     maskValues = training->maskValues().value_or("");
   } else {
@@ -52,8 +56,7 @@ void TrainingFiles::openData(const Arguments &arguments, const Program &program,
     options.where = arguments.evaluate ? *arguments.evaluate : *arguments.data;
     options.share = arguments.evaluate ? DataOptions::Share::All : DataOptions::Share::Validation;
     evaluation = std::make_unique<Dataset>(options, program);
-    if (classes.empty())
-      classes = evaluation->classNames();
+    classes.merge(evaluation->classNames());
     metrics = std::make_unique<MetricChoice>(program, arguments.metrics);
     metrics->checkRoom(program, evaluation->samples());
     if (arguments.best)

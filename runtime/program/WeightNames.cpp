@@ -123,14 +123,20 @@ private:
     for (int i = 0; i < program.variableCount; ++i) {
       const Variable &variable = program.variables[i];
       WeightName name{{}, entry.to.transpose};
+      std::vector<std::string> others; // that the expression says nothing of
       for (const char *own : ownNames(variable)) {
         std::cmatch groups;
-        if (isModelTensor(variable) && std::regex_match(own, groups, pattern))
-          for (const std::string &form : entry.to.names)
-            name.names.push_back(groups.format(form));
+        if (!isModelTensor(variable) || !std::regex_match(own, groups, pattern)) {
+          others.push_back(own);
+          continue;
+        }
+        for (const std::string &form : entry.to.names)
+          name.names.push_back(groups.format(form));
       }
       if (name.names.empty())
         continue;
+      if (!name.transpose)
+        name.names.insert(name.names.end(), others.begin(), others.end());
       const auto [before, isFirst] = matched.emplace(variable.name, key);
       if (!isFirst)
         throw fail(text("'", variable.name, "' matches '", before->second, "' and '", key, "'"));

@@ -21,7 +21,7 @@ constexpr const char *modelFlags[] = {
     "--loss=mse",
     "--loss=mse",
     "--loss=mse --batch=2 --optimizer=adam",
-    "--loss=bce-with-logits --init=kaiming --optimizer=adamw",
+    "--loss=bce-with-logits,pos-weight=2.5 --init=kaiming --optimizer=adamw",
     "--loss=none",
     "--loss=mse --train=.* --batch-norm=train",
     "--loss=mse --memory-budget=95% --strategy=greedy",

@@ -276,6 +276,33 @@ func.func @bce_with_logits_c1(%x: tensor<2x3xf32>, %t: tensor<2xf32>) {
 
 // -----
 
+func.func @bce_with_logits_c2(%x: tensor<2x3xf32>, %w: tensor<1x4xf32>) {
+  // expected-error @below {{weights 'tensor<1x4xf32>' of 'tensor<2x3xf32>'}}
+  // expected-error @below {{failed to infer returned types}}
+  %l = train.bce_with_logits %x, %x, %w : (tensor<2x3xf32>, tensor<2x3xf32>, tensor<1x4xf32>) -> tensor<f32>
+  return
+}
+
+// -----
+
+func.func @bce_with_logits_c2_matrix(%x: tensor<2x3xf32>) {
+  // expected-error @below {{weights 'tensor<2x3xf32>' of 'tensor<2x3xf32>'}}
+  // expected-error @below {{failed to infer returned types}}
+  %l = train.bce_with_logits %x, %x, %x : (tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<f32>
+  return
+}
+
+// -----
+
+func.func @bce_with_logits_c2_rank(%x: tensor<2x3xf32>, %w: tensor<3xf32>) {
+  // expected-error @below {{weights 'tensor<3xf32>' of 'tensor<2x3xf32>'}}
+  // expected-error @below {{failed to infer returned types}}
+  %l = train.bce_with_logits %x, %x, %w : (tensor<2x3xf32>, tensor<2x3xf32>, tensor<3xf32>) -> tensor<f32>
+  return
+}
+
+// -----
+
 func.func @elementwise_c1_broadcast(%a: tensor<2x3xf32>, %b: tensor<2xf32>) {
   // expected-error @below {{operand 1 of type 'tensor<2xf32>' does not fit 'tensor<2x3xf32>'}}
   %y = train.add %a, %b : (tensor<2x3xf32>, tensor<2xf32>) -> tensor<2x3xf32>
@@ -615,6 +642,14 @@ func.func @loss_backward_c1(%x: tensor<2x3xf32>, %t: tensor<2x3xf32>) {
 func.func @loss_backward_c1_target(%x: tensor<2x3xf32>, %t: tensor<3xi64>) {
   // expected-error @below {{against a target of}}
   %dx = train.loss_backward %x, %t {loss = "softmax_cross_entropy"} : (tensor<2x3xf32>, tensor<3xi64>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @loss_backward_c1_weights(%x: tensor<2x3xf32>, %w: tensor<1x3xf32>) {
+  // expected-error @below {{of mse takes no weights}}
+  %dx = train.loss_backward %x, %x, %w {loss = "mse"} : (tensor<2x3xf32>, tensor<2x3xf32>, tensor<1x3xf32>) -> tensor<2x3xf32>
   return
 }
 

@@ -3,9 +3,11 @@
 
     weighted_losses.py make FOLDER       writes them
     weighted_losses.py compare FOLDER    what programs logged and predicted against them
+    weighted_losses.py answers FOLDER    the same of answers of yes or no
 
 `classes`: three classes of pixels with weights, one of them 0, and ignored targets. `own`: a model that ends in a loss of its own, a mean of weighted
-differences, and gives what it predicts as its second output, which needs a softmax that the loss does not.
+differences, and gives what it predicts as its second output, which needs a softmax that the loss does not. `labels`: five answers of yes or no, some between
+them and some ignored, with a weight of yes for each; `maps`: three answers a pixel, weighed by channel; `tags`: four for each of three tokens, all weighed alike.
 """
 import json
 import pathlib
@@ -14,6 +16,7 @@ import sys
 import numpy
 
 WEIGHTS, IGNORED, STEPS, RATE = [1, 0.25, 3], 255, 6, 0.2
+POSITIVES = {"labels": [2.0, 0.5, 3.0, 1.0, 10.0], "maps": [[[2.0]], [[0.5]], [[4.0]]], "tags": [3.5]}
 
 
 def models(torch):
@@ -32,6 +35,46 @@ def models(torch):
     return pixels, Own()
 
 
+def steps(torch, model, loss_of, size):
+    optimizer, losses = torch.optim.SGD(model.parameters(), RATE), []
+    for i in range(STEPS):
+        optimizer.zero_grad()
+        loss = loss_of(slice(4 * i % 8, 4 * i % 8 + 4) if size == 4 else slice(0, 8))
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+def answers(torch, folder):
+    """Losses of models of answers, by steps of 4 samples and of 8."""
+    torch.manual_seed(4)
+    models = {"labels": torch.nn.Sequential(torch.nn.Linear(6, 7), torch.nn.Tanh(), torch.nn.Linear(7, 5)),
+              "maps": torch.nn.Conv2d(2, 3, 3, padding=1), "tags": torch.nn.Linear(5, 4)}
+    inputs = {"labels": torch.randn(8, 6), "maps": torch.randn(8, 2, 5, 4), "tags": torch.randn(8, 3, 5)}
+    expected = {}
+    for name, model in models.items():
+        x, first = inputs[name], {key: value.clone() for key, value in model.state_dict().items()}
+        target = torch.randint(0, 2, model(x).shape).float()
+        target[torch.rand(target.shape) < 0.2] = 0.25
+        if name == "labels":
+            target[:3][torch.rand(3, 5) < 0.7] = IGNORED
+        torch.onnx.export(model, x[:4], folder / f"{name}.onnx", input_names=["x"], output_names=["y"], dynamo=False,
+                          training=torch.onnx.TrainingMode.TRAINING, do_constant_folding=False)
+        (folder / f"{name}-data").mkdir()
+        numpy.save(folder / f"{name}-data" / "input.npy", x.numpy())
+        numpy.save(folder / f"{name}-data" / "target.npy", target.numpy())
+
+        def loss_of(s):
+            each = torch.nn.functional.binary_cross_entropy_with_logits(model(x[s]), target[s], pos_weight=torch.tensor(POSITIVES[name]), reduction="none")
+            return each[target[s] != IGNORED].mean()
+        for size in (4, 8):
+            model.load_state_dict(first)
+            expected[f"{name}{size}"] = steps(torch, model, loss_of, size)
+            expected[f"{name}{size}-after"] = loss_of(slice(0, 8)).item()
+    return expected
+
+
 def make(folder):
     import torch
     pixels, own = models(torch)
@@ -46,18 +89,21 @@ def make(folder):
         for array, values in arrays.items():
             numpy.save(folder / f"{name}-data" / f"{array}.npy", values.numpy())
     entropy = torch.nn.CrossEntropyLoss(weight=torch.tensor(WEIGHTS, dtype=torch.float32), ignore_index=IGNORED)
-    losses = {}
-    for name, model, step in (("classes", pixels, lambda s: entropy(pixels(x[s]), wanted[s])), ("own", own, lambda s: own(features[s], numbers[s])[0])):
-        optimizer = torch.optim.SGD(model.parameters(), RATE)
-        losses[name] = []
-        for i in range(STEPS):
-            optimizer.zero_grad()
-            loss = step(slice(4 * (i % 2), 4 * (i % 2) + 4))
-            loss.backward()
-            optimizer.step()
-            losses[name].append(loss.item())
+    losses = {name: steps(torch, model, loss_of, 4) for name, model, loss_of in (("classes", pixels, lambda s: entropy(pixels(x[s]), wanted[s])),
+                                                                                ("own", own, lambda s: own(features[s], numbers[s])[0]))}
     right = (pixels(x).argmax(1) == wanted)[wanted != IGNORED].float().mean().item()
-    (folder / "expected.json").write_text(json.dumps({"losses": losses, "accuracy": right, "p": own(features, numbers)[1].tolist()}))
+    (folder / "expected.json").write_text(json.dumps({"losses": losses, "accuracy": right, "p": own(features, numbers)[1].tolist(), "answers": answers(torch, folder)}))
+
+
+def compare_answers(folder):
+    expected = json.loads((folder / "expected.json").read_text())["answers"]
+    for log in sorted(folder.glob("*[48].jsonl")):
+        lines = [json.loads(line) for line in log.read_text().splitlines()]
+        found = [line["loss"] for line in lines if line["event"] == "step"]
+        numpy.testing.assert_allclose(found, expected[log.stem], rtol=1e-5, err_msg=log.stem)
+        after = [line["loss"] for line in lines if line["event"] == "evaluate"][-1]
+        numpy.testing.assert_allclose(after, expected[f"{log.stem}-after"], rtol=1e-5, err_msg=log.stem)
+        print(log.stem, "as PyTorch")
 
 
 def compare(folder):
@@ -74,4 +120,4 @@ def compare(folder):
 
 
 if __name__ == "__main__":
-    {"make": make, "compare": compare}[sys.argv[1]](pathlib.Path(sys.argv[2]))
+    {"make": make, "compare": compare, "answers": compare_answers}[sys.argv[1]](pathlib.Path(sys.argv[2]))

@@ -93,6 +93,16 @@ TEST(OnnxFile, RefusesOpsetsOutsideItsRange) {
   }
 }
 
+TEST(OnnxFile, NamesNodesThatOnnxHasNoOpFor) {
+  TemporaryFolder folder;
+  auto fused =
+      parseModel("g (float[2, 3] x) => (float[2, 3] y) { a = Relu(x) y = SimplifiedLayerNormalization(a, a) }");
+  EXPECT_THAT(
+      errorOf(folder.write(fused)),
+      HasSubstr("node 'y' (SimplifiedLayerNormalization, opset 17): ONNX has no op of this name in this opset; "
+                "ONNX Runtime's optimizer fuses nodes to such ops; take the file from before it was optimized"));
+}
+
 TEST(OnnxFile, RefusesCyclesAndUndefinedNames) {
   TemporaryFolder folder;
   auto cycle = parseModel("g (float[2] x) => (float[2] y) { a = Add(x, b) b = Relu(a) y = Relu(b) }");

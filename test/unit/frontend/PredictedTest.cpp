@@ -85,6 +85,37 @@ TEST(Predicted, WeighsClasses) {
     EXPECT_FALSE(parseClassWeights(word)) << word;
 }
 
+/// For each class of dimension 1 or the last one, whichever has as many, or one for all.
+TEST(Predicted, WeighsAnswersOfYes) {
+  TrainingSpec spec;
+  ASSERT_TRUE(parseLosses({"bce-with-logits,pos-weight=1,2.5,3,4,ignore-index=9"}, spec));
+  EXPECT_EQ(spec.losses[0].posWeights, (std::vector<double>{1, 2.5, 3, 4}));
+  EXPECT_EQ(spec.losses[0].ignoreIndex, 9);
+  const auto shapeIn = [&](const std::string &graph) {
+    auto proto = parseModel("g " + graph);
+    addInitializer(proto, "v", {3, 4}, 0, 0.1f);
+    ImportedModel model(proto, spec);
+    if (!model.module)
+      return model.error;
+    auto weights = model.ops<train::BceWithLogitsOp>()[0].getPosWeight().getType();
+    return shapeText(mlir::cast<mlir::RankedTensorType>(weights).getShape().vec());
+  };
+  EXPECT_EQ(shapeIn("(float[2, 3] x) => (float[2, 4] y) { y = MatMul(x, v) }"), "[1, 4]");
+  EXPECT_EQ(shapeIn("(float[2, 6, 5, 3] x) => (float[2, 6, 5, 4] y) { y = MatMul(x, v) }"), "[1, 1, 1, 4]");
+  EXPECT_EQ(shapeIn("(float[2, 5, 3] x) => (float[2, 4, 5] y) { m = MatMul(x, v) y = Transpose<perm = [0, 2, 1]>(m) }"),
+            "[1, 4, 1]");
+  EXPECT_THAT(shapeIn("(float[2, 4, 3] x) => (float[2, 4, 4] y) { y = MatMul(x, v) }"),
+              testing::HasSubstr("--loss=bce-with-logits,pos-weight= has 4 numbers, output 'y' has shape [2, 4, 4], as "
+                                 "many in dimension 1 as in the last"));
+  spec = {};
+  ASSERT_TRUE(parseLosses({"bce-with-logits,pos-weight=2:0.5"}, spec));
+  EXPECT_THAT(
+      shapeIn("(float[2, 3] x) => (float[2, 4] y) { y = MatMul(x, v) }"),
+      testing::HasSubstr("has 2 numbers, output 'y' has shape [2, 4], whose dimension 1 or last has the classes"));
+  for (const char *word : {"1,-1", "0", "nan", "1,inf", "1e-60", "", "x", "@nothing"})
+    EXPECT_FALSE(parsePosWeights(word)) << word;
+}
+
 constexpr char twoHeads[] = R"(g (float[2, 3] x) => (float[2, 4] y, float[2, 3] z, float[2, 4] h) {
     h = Gemm<transB = 1>(x, w, b)
     y = Relu(h)

@@ -321,6 +321,9 @@ TEST(Dataset, NamesThePartThatIsTooSmall) {
   options.validationPercent = 10;
   expectError<DataError>([&] { Dataset(options, program); },
                          ": the validation part holds 2 samples, one batch takes 3");
+  options.padded = true, options.validationPercent = 4;
+  expectError<DataError>([&] { Dataset(options, program); },
+                         ": the validation part holds no sample: 4 % of 20 are less than one");
 }
 
 TEST(Dataset, PadsTheLastBatch) {

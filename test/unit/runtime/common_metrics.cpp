@@ -67,24 +67,6 @@ TEST(Metrics, TopFiveCountsWholeSamplesOnly) {
   EXPECT_EQ(tally.results().at(Metric::Top5), 4.0 / 7);
 }
 
-/// A price and a kind: names are those of the kinds, which come second.
-TEST(Metrics, NamesAreThoseOfTheFirstOutputWithClasses) {
-  const Input inputs[] = {
-      {"target_price", {}, host(0, {4, 1}), 0, Loss::none, false, true},
-      {"target_kind", {}, host(64, {4}, Layout::RowMajor, DataType::I64), 3, Loss::none, false, true}};
-  const Output outputs[] = {{"price", device(0, {4, 1}), 0, "mse", 1, device(512, {})},
-                            {"kind", device(256, {4, 3}), 1, "softmax-cross-entropy", 1, device(768, {})}};
-  Program program{};
-  program.batch = 4;
-  program.inputs = inputs;
-  program.outputs = outputs;
-  program.inputCount = program.outputCount = 2;
-  EXPECT_EQ(namedOutput(program), 1);
-  const std::vector<std::string> names = {"a", "b", "c"};
-  EXPECT_EQ(namesFor(program, "kind", names), names);
-  EXPECT_TRUE(namesFor(program, "price", names).empty());
-}
-
 TEST(Metrics, EqualScoresGoToTheFirstClass) {
   Scored scored({1, 6}, {1}, DataType::I64, "softmax-cross-entropy");
   Session session(arena, 256, 0);

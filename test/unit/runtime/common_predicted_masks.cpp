@@ -64,12 +64,12 @@ TEST(PredictedMasks, OutputsOfPixelsAreKnownByLossAndShape) {
             "has the shape (2, 3, 4, 5, 6), which is no (samples, classes, height, width)");
   EXPECT_EQ(refusalOf({2, 3, 4, 5}, "mse"), "is trained by mse, whose numbers are no classes of pixels");
   EXPECT_EQ(refusalOf({2, 3, 4, 5}, yes), "says yes or no of 3 labels, of which a pixel may have several");
-  const std::vector<PredictedSamples::Array> none = {{"y", {2, 3}, true, true, std::nullopt, "is no image"}};
+  const std::vector<PredictedSamples::Array> none = {{"y", {2, 3}, true, {}, std::nullopt, "is no image"}};
   expectError<UsageError>([&] { checkPredictions("masks/", none); },
                           "--output masks/: a folder takes masks of classes, but 'y' is no image: write its numbers");
   // The program's first output is drawn; of others none is before the rest.
-  std::vector<PredictedSamples::Array> several = {{"a", {}, false, false, PixelAnswers{}},
-                                                  {"b", {}, false, false, PixelAnswers{}}};
+  std::vector<PredictedSamples::Array> several = {{"a", {}, false, {}, PixelAnswers{}},
+                                                  {"b", {}, false, {}, PixelAnswers{}}};
   checkPredictions("masks/", several);
   several.insert(several.begin(), none[0]);
   expectError<UsageError>([&] { checkPredictions("masks/", several); }, "the program predicts them by 'a', 'b'");

@@ -20,11 +20,12 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 TEST(Preparation, GoesThroughMetadata) {
-  Arguments arguments;
+  const ClassNames names = {{"", {"a", "b\"c"}}, {"target_kind", {"new", "old"}}};
+  Arguments arguments{};
   arguments.mean = "0.5,0.25,0", arguments.std = "0.5";
   arguments.augment = "resize,size=5;random-crop,padding=1;center-crop;flip";
   arguments.inputs = {"x=image"};
-  const Preparation written = preparationOf(arguments, {"a", "b\"c"});
+  const Preparation written = preparationOf(arguments, names);
   EXPECT_EQ(written.resize, "resize,size=5;center-crop"); // what draws is training's own
   const Preparation read = readPreparation(metadataOf(written), "f");
   EXPECT_EQ(metadataOf(read), metadataOf(written));
@@ -33,11 +34,14 @@ TEST(Preparation, GoesThroughMetadata) {
   flags.std = "2";
   EXPECT_EQ(adopt(read, flags, true), "--mean 0.5,0.25,0 --augment resize,size=5;center-crop --input x=image");
   EXPECT_EQ(flags.std, "2");
-  EXPECT_EQ(flags.classes, (std::vector<std::string>{"a", "b\"c"}));
+  EXPECT_EQ(metadataOf(read).at("sluice.classes"), "[\"a\",\"b\\\"c\"]");
+  EXPECT_EQ(metadataOf(read).at("sluice.classes.target_kind"), "[\"new\",\"old\"]");
+  EXPECT_EQ(flags.weightClasses, written.classes);
   EXPECT_EQ(flags.carried, (std::set<std::string>{"--augment", "--input", "--mean"}));
   Arguments fineTuning;
   adopt(read, fineTuning, false);
-  EXPECT_TRUE(fineTuning.classes.empty());
+  EXPECT_TRUE(fineTuning.weightClasses.empty());
+  EXPECT_EQ(fineTuning.offeredClasses, written.classes);
 }
 
 TEST(Preparation, OfHostileFilesIsRefused) {
@@ -50,6 +54,7 @@ TEST(Preparation, OfHostileFilesIsRefused) {
   refused("sluice.inputs", "[\"x=sound\"]", "its metadata say how images were prepared, but --input expects");
   refused("sluice.classes", "[1]", "'sluice.classes' of its metadata is no array");
   refused("sluice.classes", std::string(100000, '['), "'sluice.classes' of its metadata is no array");
+  refused("sluice.classes.kind", "{}", "'sluice.classes.kind' of its metadata is no array");
   refused("sluice.classes", "[\"a\",\"a\"]",
           "its metadata say how images were prepared, but two classes are called 'a'");
 }
@@ -59,8 +64,7 @@ TEST(Preparation, ClassesOfFoldersAreKnownByName) {
   Folder folder;
   const Program program = programWith(images);
   makeClasses(folder);
-  EXPECT_EQ(Dataset(from("imagefolder:" + folder.path), program).classNames(),
-            (std::vector<std::string>{"a", "b", "c"}));
+  EXPECT_EQ(Dataset(from("imagefolder:" + folder.path), program).classNames(), (ClassNames{{"", {"a", "b", "c"}}}));
   DataOptions options = from("imagefolder:" + folder.path);
   options.padded = true;
   std::filesystem::remove_all(folder / "b");
@@ -124,7 +128,7 @@ TEST(Preparation, NewDataTakeTheClassesOfTheWeights) {
   EXPECT_EQ(readAll(options, program).second, (std::vector<int64_t>{0, 0})); // a, a; c has no whole batch
   options.padded = true;
   EXPECT_EQ(readAll(options, program).second.back(), 2);
-  EXPECT_EQ(Dataset(options, program).classNames(), options.offered);
+  EXPECT_EQ(Dataset(options, program).classNames(), (ClassNames{{"", options.offered}}));
   EXPECT_TRUE(Dataset(options, program).warnings().empty());
   EXPECT_THAT(Dataset(options, program).notes(),
               ElementsAre(HasSubstr("its 2 classes have the numbers that the weights have for these names, of 3")));
@@ -292,22 +296,28 @@ TEST(Confusion, IsShownWithNames) {
                                                  "     1   0   2\n");
 }
 
-/// Each output of scores has its answers, by names where names are of its classes.
+/// Each output of scores has its answers, by names where they are known.
 TEST(Predictions, SayWhatClassesAreOfWhichOutput) {
   Folder folder;
-  const PredictedSamples samples{
-      {"s"}, {"cat", "dog"}, {{"pet", {1, 2}, true, true}, {"size", {1, 3}, true, false}, {"age", {1, 1}}}};
+  const PredictedSamples samples{{"s"},
+                                 {{"pet", {1, 2}, true, {"cat", "dog"}},
+                                  {"size", {1, 3}, true},
+                                  {"coat", {1, 2}, true, {"long", "short"}},
+                                  {"age", {1, 1}}}};
   const auto write = [&](const char *name) {
     const auto file = openPredictions(folder / name, samples);
-    file->add({{0.25f, 0.5f}, {3, 1, 2}, {7}}, 1);
+    file->add({{0.25f, 0.5f}, {3, 1, 2}, {9, 8}, {7}}, 1);
     file->commit();
     return folder.read(name);
   };
-  EXPECT_EQ(write("p.csv"), "sample,answer,size_answer,cat,dog,size_0,size_1,size_2,age_0\ns,dog,0,0.25,0.5,3,1,2,7\n");
+  EXPECT_EQ(write("p.csv"),
+            "sample,answer,size_answer,coat_answer,cat,dog,size_0,size_1,size_2,coat_long,coat_short,age_0\n"
+            "s,dog,0,long,0.25,0.5,3,1,2,9,8,7\n");
   const Json json = Json::parse(write("p.json"));
-  EXPECT_EQ(json["classes_of"], Json({"pet"}));
+  EXPECT_EQ(json["classes"], (Json{{"pet", {"cat", "dog"}}, {"coat", {"long", "short"}}}));
   EXPECT_EQ(json["predictions"][0]["answer"], "dog");
-  EXPECT_EQ(json["predictions"][0]["answers"], (Json{{"pet", "dog"}, {"size", "0"}}));
+  EXPECT_EQ(json["predictions"][0]["answers"], (Json{{"pet", "dog"}, {"size", "0"}, {"coat", "long"}}));
   write("p.npz");
-  EXPECT_TRUE(ZipFile(folder / "p.npz").contains("classes_of.npy"));
+  EXPECT_EQ(ZipFile(folder / "p.npz").names(),
+            "age.npy, coat.npy, coat_classes.npy, pet.npy, pet_classes.npy, sample.npy, size.npy");
 }

@@ -114,7 +114,28 @@ TEST(Table, ATargetOfClassesGivesTheirNames) {
   folder.write("t.csv", "f1,f2,kind,price\n1,2,old,3\n2,3,new,4\n");
   DataOptions options = from("csv:" + folder / "t.csv");
   options.columns = {{"x=f.", "kind=kind", "price=price"}, {"kind"}, false, "", true};
-  EXPECT_EQ(Dataset(options, program).classNames(), (std::vector<std::string>{"new", "old"}));
+  EXPECT_EQ(Dataset(options, program).classNames(), (ClassNames{{"", {"new", "old"}}}));
+}
+
+TEST(Table, EachTargetOfClassesHasItsNames) {
+  const Input list[] = {{"x", {}, host(0, {2, 2}), 0},
+                        {"kind", {}, host(64, {2}, Layout::RowMajor, DataType::I64), 3, Loss::none, false, true},
+                        {"price", {}, host(128, {2, 1}), 0, Loss::none, false, true},
+                        {"number", {}, host(192, {2}, Layout::RowMajor, DataType::I64), 9, Loss::none, false, true},
+                        {"coat", {}, host(256, {2}, Layout::RowMajor, DataType::I64), 3, Loss::none, false, true}};
+  Program program = programWith(list);
+  const Output outputs[] = {{"a", {}, 1, "softmax-cross-entropy"},
+                            {"b", {}, 2, "mse"},
+                            {"c", {}, 3, "softmax-cross-entropy"},
+                            {"d", {}, 4, "softmax-cross-entropy"}};
+  program.outputs = outputs, program.outputCount = 4;
+  Folder folder;
+  folder.write("t.csv", "f1,f2,kind,price,number,coat\n1,2,old,3,8,long\n2,3,new,4,7,short\n");
+  DataOptions options = from("csv:" + folder / "t.csv");
+  options.columns = {
+      {"x=f.", "kind=kind", "price=price", "number=number", "coat=coat"}, {"kind|coat"}, false, "", true};
+  EXPECT_EQ(Dataset(options, program).classNames(),
+            (ClassNames{{"kind", {"new", "old"}}, {"coat", {"long", "short"}}}));
 }
 
 /// Names that are misspelt, and categories that the model has no room for.

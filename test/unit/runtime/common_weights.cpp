@@ -115,7 +115,7 @@ TEST_F(Weights, TiedTensorsHaveAllOfTheirNames) {
   EXPECT_EQ(tensor("out.safetensors", "fc.weight", {3, 8}), w);
 }
 
-/// Expressions are for all names of a tensor, as without a map.
+/// Expressions are for all names of a tensor, as without a map; what they do not match stays.
 TEST_F(Weights, AnExpressionMeansTheOtherNamesOfTiedTensorsToo) {
   write("torch.safetensors", "m.head.weight", w, {3, 8}, "m.fc.bias");
   folder.write("map.toml", "'(.*)' = { name = 'm.$1', regex = true }\n");
@@ -123,6 +123,12 @@ TEST_F(Weights, AnExpressionMeansTheOtherNamesOfTiedTensorsToo) {
       << err;
   EXPECT_THAT(out, testing::HasSubstr("initial values: 2 tensors"));
   EXPECT_EQ(tensor("out.safetensors", "fc.weight", {3, 8}), w);
+  folder.write("map.toml", "'fc[.](.*)' = { name = 'body.$1', regex = true }\n");
+  ASSERT_EQ(run("--data data --steps 0 --init out.safetensors --export body.safetensors,map=map.toml", "tied"), 0)
+      << err;
+  EXPECT_EQ(SafetensorsFile(folder / "body.safetensors").tensors().size(), 3u); // and body.bias
+  EXPECT_EQ(tensor("body.safetensors", "body.weight", {3, 8}), w);
+  EXPECT_EQ(tensor("body.safetensors", "head.weight", {3, 8}), w);
 }
 
 TEST_F(Weights, WhatIsTrainedMayStandAlone) {

@@ -246,6 +246,44 @@ TEST(Loss, IgnoredElements) {
   EXPECT_EQ(h.read(dx), Numbers(x.size(), 0.0));
 }
 
+/// As torch.nn.BCEWithLogitsLoss(pos_weight): p t log(sigmoid(x)) + (1 - t) log(1 - sigmoid(x)), with a p for each
+/// index of one dimension or one for all, of targets that are answers or between them; ignored ones count neither way.
+TEST(Loss, PositiveWeights) {
+  struct Case {
+    Shape x, weights;
+    int64_t inner;
+  };
+  for (const Case &c : {Case{{6, 5}, {1, 5}, 1}, Case{{4, 3, 7, 2}, {1, 3, 1, 1}, 14}, Case{{4, 3, 5}, {1, 1, 5}, 1},
+                        Case{{40}, {1}, 40}}) {
+    const Numbers x = randomNumbers(c.x.elements(), 1, 4), d = randomNumbers(c.x.elements(), 2);
+    Numbers t(x.size()), p;
+    for (size_t i = 0; i < t.size(); ++i)
+      t[i] = i % 7 == 3 ? 255 : i % 5 == 2 ? 0.25 : static_cast<double>(i % 2);
+    for (int64_t k = 0; k < c.weights.elements(); ++k)
+      p.push_back(0.5 + 1.75 * static_cast<double>(k));
+    const auto f = [&](const Numbers &at) {
+      double sum = 0, counted = 0;
+      for (size_t i = 0; i < t.size(); ++i) {
+        if (t[i] == 255)
+          continue;
+        const double weight = p[i / static_cast<size_t>(c.inner) % p.size()];
+        sum += weight * t[i] * std::log1p(std::exp(-at[i])) + (1 - t[i]) * std::log1p(std::exp(at[i]));
+        counted += 1;
+      }
+      return sum / counted;
+    };
+    Harness h;
+    const Loss loss("loss", LossKind::BceWithLogits, c.x, 255);
+    const Tensor tx = h.tensor(c.x, Layout::RowMajor, x), tt = h.tensor(c.x, Layout::RowMajor, t), value = h.tensor({}),
+                 dx = h.tensor(c.x), weights = h.tensor(c.weights, Layout::RowMajor, p);
+    loss.forward(h.session.compute, tx, tt, value, h.workspace(loss), weights);
+    EXPECT_NEAR(h.read(value)[0], f(x), 1e-6 * f(x));
+    loss.backward(h.session.compute, tx, tt, dx, h.workspace(loss), weights);
+    const double want = slope(f, x, d);
+    EXPECT_NEAR(dot(h.read(dx), d), want, 1e-4 * std::fabs(want) + 1e-6);
+  }
+}
+
 TEST(Softmax, ForwardAndBackward) {
   for (bool logarithm : {false, true})
     for (int axis : {0, 1, -1}) {
