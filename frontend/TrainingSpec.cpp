@@ -116,14 +116,14 @@ Status parseBatchNorm(const std::string &word, TrainingSpec &spec) {
 }
 
 Status checkPrecision(const std::string &word, Target target) {
-  const bool reduced = word == "tf32" || word == "bf16" || word == "fp16";
-  if (word == "fp32" || (reduced && factsOf(target).reducedPrecision))
-    return Success{};
-  const std::string known = factsOf(target).reducedPrecision ? "fp32, tf32, bf16 or fp16" : "fp32";
-  if (reduced)
+  const bool all = factsOf(target).reducedPrecision, some = word == "tf32" || word == "fp16";
+  const std::string known = all ? "fp32, tf32, bf16 or fp16" : "fp32 or bf16";
+  if (word != "fp32" && word != "bf16" && !some)
+    return Error{"--precision=" + word + " is unknown; use " + known};
+  if (some && !all)
     return Error{"--precision=" + word + " is not available yet with --target=" + factsOf(target).name + "; use " +
                  known};
-  return Error{"--precision=" + word + " is unknown; use " + known};
+  return Success{};
 }
 
 /// The N of NAME=N, or nothing where it is no number from `least` on.

@@ -19,7 +19,8 @@ namespace {
 
 class Assigner {
 public:
-  explicit Assigner(FloatType narrow) : wide(Float32Type::get(narrow.getContext())), narrow(narrow) {}
+  Assigner(FloatType narrow, int64_t fewestChannels)
+      : wide(Float32Type::get(narrow.getContext())), narrow(narrow), fewestChannels(fewestChannels) {}
 
   int casts = 0, narrowed = 0;
 
@@ -77,13 +78,8 @@ private:
     return false;
   }
 
-  /// Channels that engines on tensor cores read at a time. Where an image has fewer, they copy it into a workspace with
-  /// as many, the whole batch and in each pass: its cast to halves writes them in their place, with zeros in the new
-  /// ones.
-  static constexpr int64_t fewestChannels = 8;
-
   /// 0, or how many channels the image has that this op is about to read through a cast to bf16.
-  static int64_t fewChannels(Operation *op) {
+  int64_t fewChannels(Operation *op) const {
     auto conv = dyn_cast<ConvOp>(op);
     auto gradient = dyn_cast<ConvBackwardWeightOp>(op);
     if (!(conv && conv.getGroup() == 1) && !(gradient && gradient.getGroup() == 1))
@@ -97,7 +93,7 @@ private:
     return RankedTensorType::get(shape, type.getElementType(), type.getEncoding());
   }
   /// The weight gradient of an image with fewestChannels, without those that are none of the weights'.
-  static void dropChannels(ConvBackwardWeightOp op, int64_t channels) {
+  void dropChannels(ConvBackwardWeightOp op, int64_t channels) const {
     Value dw = op.getDw();
     dw.setType(withChannels(cast<RankedTensorType>(dw.getType()), fewestChannels));
     OpBuilder b(op.getContext());
@@ -162,17 +158,23 @@ private:
   }
 
   Type wide, narrow;
+  /// Channels that engines on tensor cores read at a time. Where an image has fewer, they copy it into a workspace with
+  /// as many, the whole batch and in each pass: its cast to halves writes them in their place, with zeros in the new
+  /// ones.
+  int64_t fewestChannels;
   llvm::DenseSet<Value> fed;
   llvm::DenseMap<std::pair<Value, Type>, Value> taken;
 };
 
 struct AssignPrecision : sluice::impl::AssignPrecisionBase<AssignPrecision> {
+  using AssignPrecisionBase::AssignPrecisionBase;
+
   void runOnOperation() override {
     const FloatType narrow = halfOf(getOperation());
     if (!narrow)
       return;
     for (auto function : getOperation().getOps<func::FuncOp>()) {
-      Assigner assigner(narrow);
+      Assigner assigner(narrow, fewestChannels);
       assigner.run(function);
       casts += assigner.casts;
       narrowed += assigner.narrowed;

@@ -83,7 +83,8 @@ struct EstimateCost : sluice::impl::EstimateCostBase<EstimateCost> {
     auto precision = getOperation()->getAttrOfType<StringAttr>("train.precision");
     const int64_t limit =
         workspaceLimit ? workspaceLimit : factsOf(target).workspaceLimit(precision ? precision.getValue() : "fp32");
-    const HostMachine machine{threads, level};
+    const bool halves = precision && precision.getValue() == "bf16";
+    const HostMachine machine{threads, level, halves ? Precision::BF16 : Precision::FP32};
     adoptMachine(machine); // trials run here, too
     choices.clear();
     for (auto function : getOperation().getOps<func::FuncOp>()) {

@@ -169,8 +169,9 @@ def AssignPrecision : Pass<"sluice-assign-precision", "::mlir::ModuleOp"> {
       the last product, where losses are made, thus stays f32.
     - A tensor of the other type goes through a train.cast in front of its first reader, which later ones share, the backward half included:
       a weight is rounded once a step. Convolution weights are brought into their engines' order with it.
-    - Where a convolution of one group reads an image of fewer than 8 channels through such a cast, image and weights get 8 there, zeros in the new ones, and
-      train.slice takes the weights' own out of their gradient: engines on tensor cores would copy the whole batch so into their workspace, forward and backward.
+    - Where a convolution of one group reads an image of fewer channels than `fewest-channels` through such a cast, image and weights get that many there, zeros
+      in the new ones, and train.slice takes the weights' own out of their gradient: engines on tensor cores, which read 8 at a time, would copy the whole batch so
+      into their workspace, forward and backward. For the host it is 1.
 
     ```mlir
     %w = train.read @w : tensor<10x36xf32>
@@ -186,6 +187,7 @@ def AssignPrecision : Pass<"sluice-assign-precision", "::mlir::ModuleOp"> {
     ```
   }];
   let dependentDialects = ["::sluice::train::TrainDialect"];
+  let options = [Option<"fewestChannels", "fewest-channels", "int64_t", "8", "channels that convolutions of halves read of an image without a copy of it">];
   let statistics = [Statistic<"casts", "casts", "changes of element type">, Statistic<"narrowed", "narrowed", "results stored in 16 bits">];
 }
 

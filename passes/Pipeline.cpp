@@ -18,7 +18,7 @@ static void addLinearizing(OpPassManager &pm, const PipelineOptions &options) {
     pm.addPass(createFuseEpilogues());
   pm.addPass(createFuse({!roundsTensors}));
   pm.addPass(createAssignLayouts());
-  pm.addPass(createAssignPrecision());
+  pm.addPass(createAssignPrecision({options.target == Target::Cuda ? 8 : 1}));
   pm.addPass(createLinearize());
   pm.addPass(createEstimateCost({options.device, options.profile, options.workspaceLimit, alternatives, options.target,
                                  options.threads, options.level}));

@@ -21,8 +21,8 @@
 // shape and may be an input's very bytes (in place).
 //
 // Operands and outputs are F32 unless `static constexpr DataType types[]` says what each of them is, inputs first. The
-// rule sees floats: of a mask (Bit; of the region's shape and layout, inputs only) 1 or 0, of BF16 and F16 (cuda only)
-// their values; outputs are rounded where they are stored. Vectors and sums are F32.
+// rule sees floats: of a mask (Bit; of the region's shape and layout, inputs only) 1 or 0, of BF16 and of F16 (cuda
+// only) their values; outputs are rounded where they are stored. Vectors and sums are F32.
 //
 // A sum is a vector as long as the innermost physical dimension, or a scalar: one of the region's values summed over
 // all the rest, in a fixed order that does not depend on the number of threads. operator() returns the outputs, then
@@ -36,6 +36,8 @@
 #include "runtime/Kernels.h"
 #include "runtime/Math.h"
 #include "runtime/Random.h"
+#include "runtime/kernels/BFloat16.h"
+#include "runtime/kernels/Float16.h"
 
 #include <array>
 #include <initializer_list>
@@ -88,6 +90,11 @@ template <typename F> constexpr int countOf(DataType type, int operands) {
     count += typeOf<F>(i) == type;
   return count;
 }
+
+/// How an element of the type is stored; one of a mask is asked for in other ways.
+template <DataType Type>
+using StoredOf =
+    std::conditional_t<Type == DataType::BF16, BFloat16, std::conditional_t<Type == DataType::F16, Float16, float>>;
 
 /// The same of floats of 16 bits.
 template <typename F> constexpr int halvesOf(int operands) {

@@ -131,8 +131,8 @@ void declareMachine(CLI::App &app, DriverOptions &o, Words &w) {
   beginGroup(app, "Machine");
   app.add_option("--target", w.target, "what the program runs on (default host)")->option_text("host|cuda");
   app.add_option("--precision", w.precision,
-                 "fp32; with --target=cuda also tf32, or bf16 or fp16, which activations and products have then, "
-                 "parameters and sums not (default fp32)")
+                 "fp32, or bf16, which activations and products have then, parameters and sums not; with --target=cuda "
+                 "also tf32 and fp16 (default fp32)")
       ->option_text("NAME");
   app.add_option(
          "--launches", w.launches,

@@ -178,7 +178,8 @@ void sluice::chooseDevice(DriverOptions &options) {
     device = named;
     return;
   }
-  adoptMachine({options.pipeline.threads, options.pipeline.level}); // before oneDNN is asked what it may use
+  const Precision precision = options.spec.precision == "bf16" ? Precision::BF16 : Precision::FP32;
+  adoptMachine({options.pipeline.threads, options.pipeline.level, precision}); // before oneDNN is asked what it may use
   const json key = machine();
   const fs::path path = cacheFile(key);
   const Result<std::string> text = planner::readInput(path.string());

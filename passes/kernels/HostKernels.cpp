@@ -4,6 +4,7 @@
 
 #include "ir/KernelCall.h"
 #include "runtime/host/ConvEngine.h"
+#include "runtime/host/ElementTypes.h"
 #include "runtime/host/MatmulEngine.h"
 #include "runtime/host/Parallel.h"
 #include "runtime/host/Processor.h"
@@ -39,10 +40,9 @@ Offered offersOf(const arguments::ConvNorm &, const char *node) {
 }
 
 HostTrialCase trialOf(const arguments::Conv &conv, const char *node) {
-  if (conv.type != DataType::F32)
-    throw std::invalid_argument(std::string("'") + node + "': the host computes convolutions in f32 only");
+  refuseF16(node, conv.type);
   checkConvolution(node, conv.x, conv.w, conv.y, conv.window, conv.groups);
-  return {{conv.pass, conv.x, conv.w, conv.y, conv.window, conv.groups},
+  return {{conv.pass, conv.x, conv.w, conv.y, conv.window, conv.groups, conv.type},
           conv.bias && conv.pass != ConvPass::BackwardData,
           "",
           1};
@@ -56,10 +56,11 @@ Offered offersOf(const arguments::Conv &conv, const char *node) {
   return offered;
 }
 
-Offered offersOf(const arguments::Matmul &m, const char *) {
+Offered offersOf(const arguments::Matmul &m, const char *node) {
+  refuseF16(node, m.factors);
   Offered offered;
   for (const MatmulCandidate &c :
-       matmulCandidates({m.a, m.b, m.c, m.transposeA, m.transposeB, m.alpha, m.beta, m.bias}))
+       matmulCandidates({m.a, m.b, m.c, m.transposeA, m.transposeB, m.alpha, m.beta, m.bias, m.factors, m.result}))
     offered.push_back({c.name, 1, 0, c.slowness, static_cast<int64_t>(c.workspace)});
   return offered;
 }
@@ -140,7 +141,8 @@ std::optional<HostTrialCase> sluice::trialOf(Operation *op, const KernelAlgorith
 bool HostTrialCase::operator<(const HostTrialCase &other) const {
   auto key = [](const HostTrialCase &t) {
     const ConvGeometry &g = t.geometry;
-    std::vector<int64_t> numbers{static_cast<int64_t>(g.pass), g.groups, t.bias, t.parts, threads()};
+    std::vector<int64_t> numbers{
+        static_cast<int64_t>(g.pass), static_cast<int64_t>(g.type), g.groups, t.bias, t.parts, threads()};
     for (const Shape *shape : {&g.x, &g.w, &g.y})
       numbers.insert(numbers.end(), shape->dims, shape->dims + shape->rank);
     for (int i = 0, spatial = g.x.rank - 2; i < spatial; ++i)
@@ -165,6 +167,7 @@ void sluice::adoptMachine(const HostMachine &machine) {
     setThreads(wanted);
   else // whatever OMP_NUM_THREADS says, which the programs take no notice of, too
     adoptThreadCount();
+  setKernelPolicy(0, machine.precision);
   limitInstructions(reachableLevel(machine.level));
 }
 

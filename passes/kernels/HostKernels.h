@@ -18,6 +18,7 @@ constexpr int mostThreads = 1024;
 struct HostMachine {
   int threads = 0; ///< that programs will have; 0: this machine's
   int level = 0;   ///< of x86-64 that they are built for; 0: this machine's
+  Precision precision = Precision::FP32;
 };
 /// Kernels of this process are from now on those of such a program. One process can serve one level: oneDNN chooses its
 /// instructions once.

@@ -45,10 +45,6 @@ template <int Operands, int Sums> struct FusedView {
   }
 };
 
-template <DataType Type>
-using StoredOf =
-    std::conditional_t<Type == DataType::BF16, BFloat16, std::conditional_t<Type == DataType::F16, Float16, float>>;
-
 /// How a thread walks a region's operands.
 template <typename F> struct FusedWalk {
   static constexpr bool narrow = halvesOf<F>(F::inputs + F::outputs) > 0;

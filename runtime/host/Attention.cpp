@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention by blocks of rows and keys whose scores stay in the cache. Forward tasks are blocks of rows; backward tasks
 // are whole members, of which each block of keys meets each block of rows, so that every sum has one order.
-#include "runtime/Attention.h"
-
-#include "runtime/host/ElementTypes.h"
+#include "runtime/host/AttentionScores.h"
+#include "runtime/host/FloatRows.h"
 #include "runtime/host/Parallel.h"
-#include "runtime/host/Tile.h"
 
-#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -15,155 +12,59 @@ namespace sluice {
 
 namespace {
 
-constexpr int64_t rowsAtOnce = 96, keysAtOnce = 256;
-/// From one row of scores to the next: lines of a column fall into different sets of the cache.
-constexpr int64_t scoreStep = keysAtOnce + 16;
-constexpr float infinity = __builtin_huge_valf(), zero = 0;
-
-int64_t packedSize(int64_t depths, int64_t columns) {
-  return depths * tile::panels(columns) * tile::panelColumns(columns);
-}
-
-/// The right factor of a product, packed: op(b) [depths, columns], `transposed`: b is [columns, depths].
-struct Packed {
-  float *panels;
-  int64_t depths = 0, columns = 0;
-
-  void take(const float *b, int64_t step, int64_t newDepths, int64_t newColumns, bool transposed = false) {
-    depths = newDepths, columns = newColumns;
-    tile::pack(b, transposed ? 1 : step, transposed ? step : 1, depths, columns, tile::panelColumns(columns), panels);
-  }
-  /// c = (c +) a b for `rows` rows of a.
-  void multiply(const float *a, int64_t rowStep, int64_t depthStep, int64_t rows, float *c, int64_t cStep,
-                bool add) const {
-    tile::multiplyPacked({a, rowStep, depthStep, panels, tile::panelColumns(columns), depths}, rows, c, cStep, columns,
-                         add);
-  }
+/// With the tensors that it reads.
+template <typename T> struct Step : Scores {
+  const T *q, *k, *v;
 };
-
-/// What all tasks of a call share, and the pieces of both passes.
-struct Step {
-  AttentionGeometry g;
-  float scale, ratio;
-  bool causal;
-  uint64_t draws; ///< key of this step's draws
-  const float *q, *k, *v, *mask, *kept;
-
-  /// Keys that any of the rows before `end` sees.
-  int64_t keysOf(int64_t end) const { return causal ? g.visibleKeys(end - 1) : g.keys; }
-
-  /// A mask's number for this key.
-  const float *at(const AttentionMask &where, const float *of, int64_t member, int64_t row, int64_t key) const {
-    return of + g.start(where, member) + row * where.row + key * where.key;
-  }
-
-  /// scale * score + mask of keys [key, key + count) in place; what a causal mask hides is -infinity.
-  void maskScores(float *scores, int64_t member, int64_t row, int64_t key, int64_t count) const {
-    const float *m = g.mask.present ? at(g.mask, mask, member, row, key) : nullptr;
-    if (!m || g.mask.key == 0) {
-      const float shift = m ? *m : 0;
-      for (int64_t i = 0; i < count; ++i)
-        scores[i] = scores[i] * scale + shift;
-    } else {
-      for (int64_t i = 0; i < count; ++i)
-        scores[i] = scores[i] * scale + m[i];
-    }
-    replace(scores, m, g.mask.key, member, row, key, count);
-    for (int64_t i = causal ? std::max<int64_t>(0, g.visibleKeys(row) - key) : count; i < count; ++i)
-      scores[i] = -infinity;
-  }
-  /// x = by, whose elements are so far apart, where the score of a key of [key, key + count) is not kept.
-  void replace(float *x, const float *by, int64_t step, int64_t member, int64_t row, int64_t key, int64_t count) const {
-    const float *seen = g.kept.present ? at(g.kept, kept, member, row, key) : nullptr;
-    for (int64_t i = 0; seen && i < count; ++i)
-      x[i] = seen[i * g.kept.key] > 0 ? x[i] : by[i * step];
-  }
-  /// to = from where the draw keeps it, scaled, else 0.
-  void drop(const float *from, float *to, int64_t member, int64_t row, int64_t key, int64_t count) const {
-    const float factor = 1 / (1 - ratio);
-    const auto first = static_cast<uint64_t>((member * g.rows + row) * g.keys + key);
-    for (int64_t i = 0; i < count; ++i)
-      to[i] = uniform(draws, first + static_cast<uint64_t>(i)) < ratio ? 0 : from[i] * factor;
-  }
-};
-
-float largestOf(const float *x, int64_t count) {
-  constexpr int64_t lanes = 16;
-  float most[lanes];
-  std::fill_n(most, lanes, -infinity);
-  int64_t i = 0;
-  for (; i + lanes <= count; i += lanes)
-    for (int64_t lane = 0; lane < lanes; ++lane)
-      most[lane] = x[i + lane] > most[lane] ? x[i + lane] : most[lane];
-  for (; i < count; ++i)
-    most[0] = std::max(most[0], x[i]);
-  return *std::max_element(most, most + lanes);
-}
-
-float sumOf(const float *x, int64_t count) {
-  constexpr int64_t lanes = 16;
-  float sums[lanes] = {};
-  int64_t i = 0;
-  for (; i + lanes <= count; i += lanes)
-    for (int64_t lane = 0; lane < lanes; ++lane)
-      sums[lane] += x[i + lane];
-  for (; i < count; ++i)
-    sums[0] += x[i];
-  float total = 0;
-  for (float sum : sums)
-    total += sum;
-  return total;
-}
-
-/// x = exp(x - shift - rest)
-void exponentials(float *x, int64_t count, float shift, float rest = 0) {
-#pragma GCC ivdep
-  for (int64_t i = 0; i < count; ++i)
-    x[i] = exponential(x[i] - shift - rest);
-}
 
 /// A task of the forward pass: one block of rows of one member.
-class ForwardBlock {
+template <typename T> class ForwardBlock {
 public:
   static int64_t floats(const AttentionGeometry &g) {
-    const int64_t keys = std::min(g.keys, keysAtOnce);
-    return packedSize(g.depth, keys) + packedSize(keys, g.columns) + std::min(g.rows, rowsAtOnce) * (scoreStep + 2);
+    const int64_t keys = std::min(g.keys, keysAtOnce), rows = std::min(g.rows, rowsAtOnce);
+    return packedSize(g.depth, keys) + packedSize(keys, g.columns) + rows * (scoreStep + 2) + roomOf<T>(rows, g.depth) +
+           roomOf<T>(rows, g.columns);
   }
-  ForwardBlock(const Step &step, float *work) : s(step), g(step.g) {
+  ForwardBlock(const Step<T> &step, float *work) : s(step), g(step.g) {
     const int64_t keys = std::min(g.keys, keysAtOnce), rows = std::min(g.rows, rowsAtOnce);
     keysT.panels = work;
     values.panels = keysT.panels + packedSize(g.depth, keys);
     scores = values.panels + packedSize(keys, g.columns);
     largest = scores + rows * scoreStep;
     sums = largest + rows;
+    queries = sums + rows;
+    results = queries + roomOf<T>(rows, g.depth);
   }
 
-  void run(int64_t member, int64_t row, float *y, float *logsumexp) {
+  void run(int64_t member, int64_t row, T *y, float *logsumexp) {
     const int64_t rows = std::min(rowsAtOnce, g.rows - row), visible = s.keysOf(row + rows);
-    float *to = y + g.start(g.y, member) + row * g.y.row;
-    const float *q = s.q + g.start(g.q, member) + row * g.q.row;
-    const float *k = s.k + g.start(g.k, member), *v = s.v + g.start(g.v, member);
+    T *place = y + g.start(g.y, member) + row * g.y.row;
+    const FloatRows<float> to = summedRows(place, g.y.row, g.columns, results);
+    const FloatRows<const float> q =
+        floatRows(s.q + g.start(g.q, member) + row * g.q.row, g.q.row, rows, g.depth, queries);
+    const T *k = s.k + g.start(g.k, member), *v = s.v + g.start(g.v, member);
     std::fill_n(largest, rows, -infinity);
     std::fill_n(sums, rows, 0.0f);
     for (int64_t key = 0; key < visible; key += keysAtOnce) {
       const int64_t keys = std::min(keysAtOnce, visible - key);
       keysT.take(k + key * g.k.row, g.k.row, g.depth, keys, true);
       values.take(v + key * g.v.row, g.v.row, keys, g.columns);
-      keysT.multiply(q, g.q.row, 1, rows, scores, scoreStep, false);
+      keysT.multiply(q.data, q.step, 1, rows, scores, scoreStep, false);
       for (int64_t i = 0; i < rows; ++i)
-        addKeys(i, member, row + i, key, keys, to + i * g.y.row);
-      values.multiply(scores, scoreStep, 1, rows, to, g.y.row, key > 0);
+        addKeys(i, member, row + i, key, keys, to.data + i * to.step);
+      values.multiply(scores, scoreStep, 1, rows, to.data, to.step, key > 0);
     }
     for (int64_t i = 0; i < rows; ++i) {
       const float factor = sums[i] == 0 ? 0 : 1 / sums[i];
       for (int64_t c = 0; c < g.columns; ++c)
-        to[i * g.y.row + c] *= factor;
+        to.data[i * to.step + c] *= factor;
       const float most = sums[i] == 0 ? infinity : largest[i], rest = sums[i] == 0 ? 0 : std::log(sums[i]);
       float *sum = logsumexp + member * g.rows + row + i;
       *sum = g.mask.present ? most : most + rest;
       if (g.mask.present)
         sum[g.members * g.rows] = rest;
     }
+    storeRows(to, rows, g.columns, place, g.y.row);
   }
 
 private:
@@ -188,22 +89,23 @@ private:
       s.drop(line, line, member, row, key, keys);
   }
 
-  const Step &s;
+  const Step<T> &s;
   const AttentionGeometry &g;
   Packed keysT, values;
-  float *scores, *largest, *sums;
+  float *scores, *largest, *sums, *queries, *results;
 };
 
 /// A task of the backward pass: one member. With p the probabilities, and d(.) what dropout makes of a tensor:
 /// dv = d(p)^T dy, ds = p * (d(dy v^T) - rows' sums of dy * y), dq = scale ds k, dk = scale ds^T q.
-class BackwardMember {
+template <typename T> class BackwardMember {
 public:
   static int64_t floats(const AttentionGeometry &g) {
     const int64_t keys = std::min(g.keys, keysAtOnce), rows = std::min(g.rows, rowsAtOnce);
     return packedSize(g.depth, keys) + packedSize(g.columns, keys) + packedSize(keys, g.depth) +
-           packedSize(rows, g.depth) + packedSize(rows, g.columns) + 2 * rows * scoreStep + g.rows;
+           packedSize(rows, g.depth) + packedSize(rows, g.columns) + 2 * rows * scoreStep + g.rows +
+           roomOf<T>(rows + g.rows + keys, g.depth) + roomOf<T>(rows + keys, g.columns);
   }
-  BackwardMember(const Step &step, float *work) : s(step), g(step.g) {
+  BackwardMember(const Step<T> &step, float *work) : s(step), g(step.g) {
     const int64_t keys = std::min(g.keys, keysAtOnce), rows = std::min(g.rows, rowsAtOnce);
     auto next = [&work](int64_t count) { return std::exchange(work, work + count); };
     keysT.panels = next(packedSize(g.depth, keys));
@@ -214,31 +116,44 @@ public:
     probabilities = next(rows * scoreStep);
     slopes = next(rows * scoreStep);
     products = next(g.rows);
+    queryRoom = next(roomOf<T>(rows, g.depth));
+    gradientRoom = next(roomOf<T>(rows, g.columns));
+    sumsQ = next(roomOf<T>(g.rows, g.depth));
+    sumsK = next(roomOf<T>(keys, g.depth));
+    sumsV = next(roomOf<T>(keys, g.columns));
   }
 
-  void run(int64_t member, const float *dy, const float *y, const float *logsumexp, float *dq, float *dk, float *dv) {
-    const float *gradient = dy + g.start(g.y, member), *result = y + g.start(g.y, member);
+  void run(int64_t member, const T *dy, const T *y, const float *logsumexp, T *dq, T *dk, T *dv) {
+    const T *gradient = dy + g.start(g.y, member), *result = y + g.start(g.y, member);
     for (int64_t row = 0; row < g.rows; ++row) {
       float sum = 0;
       for (int64_t c = 0; c < g.columns; ++c)
-        sum += gradient[row * g.y.row + c] * result[row * g.y.row + c];
+        sum += widened(gradient[row * g.y.row + c]) * widened(result[row * g.y.row + c]);
       products[row] = sum;
     }
-    float *toQ = dq + g.start(g.q, member), *toK = dk + g.start(g.k, member), *toV = dv + g.start(g.v, member);
+    T *toQ = dq + g.start(g.q, member), *toK = dk + g.start(g.k, member), *toV = dv + g.start(g.v, member);
+    const FloatRows<float> rowsQ = summedRows(toQ, g.q.row, g.depth, sumsQ);
     for (int64_t key = 0; key < g.keys; key += keysAtOnce) {
       const int64_t keys = std::min(keysAtOnce, g.keys - key), first = s.causal ? key / rowsAtOnce * rowsAtOnce : 0;
-      const float *k = s.k + g.start(g.k, member) + key * g.k.row, *v = s.v + g.start(g.v, member) + key * g.v.row;
+      const T *k = s.k + g.start(g.k, member) + key * g.k.row, *v = s.v + g.start(g.v, member) + key * g.v.row;
       keysT.take(k, g.k.row, g.depth, keys, true);
       valuesT.take(v, g.v.row, g.columns, keys, true);
       keysPacked.take(k, g.k.row, keys, g.depth);
       for (int64_t i = key; first >= g.rows && i < key + keys; ++i) { // no row sees them
-        std::fill_n(toK + i * g.k.row, g.depth, 0.0f);
-        std::fill_n(toV + i * g.v.row, g.columns, 0.0f);
+        std::fill_n(toK + i * g.k.row, g.depth, T{});
+        std::fill_n(toV + i * g.v.row, g.columns, T{});
       }
+      const FloatRows<float> rowsK = summedRows(toK + key * g.k.row, g.k.row, g.depth, sumsK),
+                             rowsV = summedRows(toV + key * g.v.row, g.v.row, g.columns, sumsV);
       for (int64_t row = first; row < g.rows; row += rowsAtOnce)
         meet({member, row, std::min(rowsAtOnce, g.rows - row), key, keys, row == first}, gradient,
-             logsumexp + member * g.rows, toQ, toK, toV);
+             logsumexp + member * g.rows, rowsQ, rowsK, rowsV);
+      if (first < g.rows) {
+        storeRows(rowsK, keys, g.depth, toK + key * g.k.row, g.k.row);
+        storeRows(rowsV, keys, g.columns, toV + key * g.v.row, g.v.row);
+      }
     }
+    storeRows(rowsQ, g.rows, g.depth, toQ, g.q.row);
   }
 
 private:
@@ -247,9 +162,12 @@ private:
     bool first; ///< of this block of keys
   };
 
-  void meet(const Block &b, const float *dy, const float *logsumexp, float *dq, float *dk, float *dv) {
-    const float *q = s.q + g.start(g.q, b.member) + b.row * g.q.row, *gradient = dy + b.row * g.y.row;
-    keysT.multiply(q, g.q.row, 1, b.rows, probabilities, scoreStep, false);
+  void meet(const Block &b, const T *dy, const float *logsumexp, const FloatRows<float> &dq, const FloatRows<float> &dk,
+            const FloatRows<float> &dv) {
+    const T *q = s.q + g.start(g.q, b.member) + b.row * g.q.row, *gradient = dy + b.row * g.y.row;
+    const FloatRows<const float> rowsQ = floatRows(q, g.q.row, b.rows, g.depth, queryRoom),
+                                 slopesY = floatRows(gradient, g.y.row, b.rows, g.columns, gradientRoom);
+    keysT.multiply(rowsQ.data, rowsQ.step, 1, b.rows, probabilities, scoreStep, false);
     gradients.take(gradient, g.y.row, b.rows, g.columns);
     queries.take(q, g.q.row, b.rows, g.depth);
     for (int64_t i = 0; i < b.rows; ++i) {
@@ -260,9 +178,8 @@ private:
       if (s.ratio > 0)
         s.drop(line, slopes + i * scoreStep, b.member, b.row + i, b.key, b.keys);
     }
-    gradients.multiply(s.ratio > 0 ? slopes : probabilities, 1, scoreStep, b.keys, dv + b.key * g.v.row, g.v.row,
-                       !b.first);
-    valuesT.multiply(gradient, g.y.row, 1, b.rows, slopes, scoreStep, false);
+    gradients.multiply(s.ratio > 0 ? slopes : probabilities, 1, scoreStep, b.keys, dv.data, dv.step, !b.first);
+    valuesT.multiply(slopesY.data, slopesY.step, 1, b.rows, slopes, scoreStep, false);
     for (int64_t i = 0; i < b.rows; ++i) {
       const float *line = probabilities + i * scoreStep, product = products[b.row + i];
       float *slope = slopes + i * scoreStep;
@@ -273,14 +190,15 @@ private:
         slope[j] = line[j] * (slope[j] - product) * s.scale;
       s.replace(slope, &zero, 0, b.member, b.row + i, b.key, b.keys);
     }
-    keysPacked.multiply(slopes, scoreStep, 1, b.rows, dq + b.row * g.q.row, g.q.row, b.key > 0);
-    queries.multiply(slopes, 1, scoreStep, b.keys, dk + b.key * g.k.row, g.k.row, !b.first);
+    keysPacked.multiply(slopes, scoreStep, 1, b.rows, dq.data + b.row * dq.step, dq.step, b.key > 0);
+    queries.multiply(slopes, 1, scoreStep, b.keys, dk.data, dk.step, !b.first);
   }
 
-  const Step &s;
+  const Step<T> &s;
   const AttentionGeometry &g;
   Packed keysT, valuesT, keysPacked, queries, gradients;
   float *probabilities, *slopes, *products;
+  float *queryRoom, *gradientRoom, *sumsQ, *sumsK, *sumsV; ///< of bf16
 };
 
 /// Calls task(i, its scratch) for i in [0, count), each thread with scratch of its own.
@@ -296,38 +214,36 @@ uint64_t drawsOf(const Stream &stream, uint64_t key) {
   return randomKey(stream.session.state.seed, key, static_cast<uint64_t>(stream.session.state.draw()));
 }
 
-int64_t floatsOf(AttentionPass pass, const AttentionGeometry &g) {
-  return pass == AttentionPass::Forward ? ForwardBlock::floats(g) : BackwardMember::floats(g);
+template <typename T> int64_t floatsOf(AttentionPass pass, const AttentionGeometry &g) {
+  return pass == AttentionPass::Forward ? ForwardBlock<T>::floats(g) : BackwardMember<T>::floats(g);
 }
 
 } // namespace
 
 Attention::Attention(Node node, AttentionPass pass, Shape q, Shape k, Shape v, Shape mask, Shape kept, float scale,
-                     bool causal, float ratio, int64_t key, DataType, Algorithm, Shape qView, Shape kView, Shape vView,
-                     Shape yView)
+                     bool causal, float ratio, int64_t key, DataType type, Algorithm, Shape qView, Shape kView,
+                     Shape vView, Shape yView)
     : Kernel(node), geometry(node, q, k, v, mask, kept, {qView, kView, vView, yView}), scale(scale), causal(causal),
       ratio(ratio), key(static_cast<uint64_t>(key)) {
-  workspace = sizeof(float) * static_cast<size_t>(threads() * floatsOf(pass, geometry));
+  forStored(node, type, [&](auto *stored) {
+    workspace = sizeof(float) * static_cast<size_t>(threads() * floatsOf<Stored<decltype(stored)>>(pass, geometry));
+  });
 }
 
 void Attention::forward(Stream &stream, const Tensor &q, const Tensor &k, const Tensor &v, const Tensor &mask,
                         const Tensor &kept, const Tensor &y, const Tensor &logsumexp, const Tensor &scratch) const {
-  requireF32(node, y.type);
-  const Step step = {geometry,
-                     scale,
-                     ratio,
-                     causal,
-                     drawsOf(stream, key),
-                     stream.data<float>(q),
-                     stream.data<float>(k),
-                     stream.data<float>(v),
-                     stream.data<float>(mask),
-                     stream.data<float>(kept)};
-  float *py = stream.data<float>(y), *pSums = stream.data<float>(logsumexp), *work = stream.data<float>(scratch);
-  stream.launch(node, "attention", [step, py, pSums, work] {
-    const int64_t blocks = (step.g.rows + rowsAtOnce - 1) / rowsAtOnce;
-    forTasks(step.g.members * blocks, work, ForwardBlock::floats(step.g), [&](int64_t i, float *own) {
-      ForwardBlock(step, own).run(i / blocks, i % blocks * rowsAtOnce, py, pSums);
+  const Scores scores{
+      geometry, scale, ratio, causal, drawsOf(stream, key), stream.data<float>(mask), stream.data<float>(kept)};
+  float *pSums = stream.data<float>(logsumexp), *work = stream.data<float>(scratch);
+  forStored(node, y.type, [&](auto *type) {
+    using T = Stored<decltype(type)>;
+    const Step<T> step{scores, stream.data<T>(q), stream.data<T>(k), stream.data<T>(v)};
+    T *py = stream.data<T>(y);
+    stream.launch(node, "attention", [step, py, pSums, work] {
+      const int64_t blocks = (step.g.rows + rowsAtOnce - 1) / rowsAtOnce;
+      forTasks(step.g.members * blocks, work, ForwardBlock<T>::floats(step.g), [&](int64_t i, float *own) {
+        ForwardBlock<T>(step, own).run(i / blocks, i % blocks * rowsAtOnce, py, pSums);
+      });
     });
   });
 }
@@ -335,23 +251,20 @@ void Attention::forward(Stream &stream, const Tensor &q, const Tensor &k, const 
 void Attention::backward(Stream &stream, const Tensor &dy, const Tensor &q, const Tensor &k, const Tensor &v,
                          const Tensor &mask, const Tensor &kept, const Tensor &y, const Tensor &logsumexp,
                          const Tensor &dq, const Tensor &dk, const Tensor &dv, const Tensor &scratch) const {
-  requireF32(node, y.type);
-  const Step step = {geometry,
-                     scale,
-                     ratio,
-                     causal,
-                     drawsOf(stream, key),
-                     stream.data<float>(q),
-                     stream.data<float>(k),
-                     stream.data<float>(v),
-                     stream.data<float>(mask),
-                     stream.data<float>(kept)};
-  const float *pdy = stream.data<float>(dy), *py = stream.data<float>(y), *pSums = stream.data<float>(logsumexp);
-  float *pdq = stream.data<float>(dq), *pdk = stream.data<float>(dk), *pdv = stream.data<float>(dv);
+  const Scores scores{
+      geometry, scale, ratio, causal, drawsOf(stream, key), stream.data<float>(mask), stream.data<float>(kept)};
+  const float *pSums = stream.data<float>(logsumexp);
   float *work = stream.data<float>(scratch);
-  stream.launch(node, "attention_backward", [step, pdy, py, pSums, pdq, pdk, pdv, work] {
-    forTasks(step.g.members, work, BackwardMember::floats(step.g),
-             [&](int64_t member, float *own) { BackwardMember(step, own).run(member, pdy, py, pSums, pdq, pdk, pdv); });
+  forStored(node, y.type, [&](auto *type) {
+    using T = Stored<decltype(type)>;
+    const Step<T> step{scores, stream.data<T>(q), stream.data<T>(k), stream.data<T>(v)};
+    const T *pdy = stream.data<T>(dy), *py = stream.data<T>(y);
+    T *pdq = stream.data<T>(dq), *pdk = stream.data<T>(dk), *pdv = stream.data<T>(dv);
+    stream.launch(node, "attention_backward", [step, pdy, py, pSums, pdq, pdk, pdv, work] {
+      forTasks(step.g.members, work, BackwardMember<T>::floats(step.g), [&](int64_t member, float *own) {
+        BackwardMember<T>(step, own).run(member, pdy, py, pSums, pdq, pdk, pdv);
+      });
+    });
   });
 }
 

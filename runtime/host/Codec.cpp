@@ -3,6 +3,7 @@
 // the pool is then mostly taken, and parallel loops run on the stream's own thread.
 #include "runtime/host/Codec.h"
 
+#include "runtime/host/ElementTypes.h"
 #include "runtime/host/PackedPool.h"
 #include "runtime/host/Parallel.h"
 #include "runtime/kernels/CodecRules.h"
@@ -21,16 +22,16 @@ namespace {
 
 constexpr int64_t grain = int64_t(1) << 15; ///< elements of a task, a multiple of 64
 
-template <typename Keeps> void packBits(const float *x, int64_t elements, uint64_t *bits, Keeps keeps) {
+template <typename T, typename Keeps> void packBits(const T *x, int64_t elements, uint64_t *bits, Keeps keeps) {
   parallelRanges(elements, grain, [=](int64_t begin, int64_t end) {
     for (int64_t at = begin; at < end; at += 64) {
       uint64_t word = 0;
       for (int half = 0; half < 2; ++half) {
-        const float *from = x + at + 32 * half;
+        const T *from = x + at + 32 * half;
         const int count = static_cast<int>(std::max<int64_t>(0, std::min<int64_t>(32, end - at - 32 * half)));
         uint32_t lanes = 0;
         for (int i = 0; i < count; ++i)
-          lanes |= static_cast<uint32_t>(keeps(from[i])) << i;
+          lanes |= static_cast<uint32_t>(keeps(widened(from[i]))) << i;
         word |= static_cast<uint64_t>(lanes) << (32 * half);
       }
       bits[at / 64] = word;
@@ -58,17 +59,17 @@ float packBlock(const float *x, int8_t *packed) {
   return largest;
 }
 
-void packInt8(const float *x, int64_t elements, void *packed, const char *node) {
+template <typename T> void packInt8(const T *x, int64_t elements, void *packed, const char *node) {
   auto *values = static_cast<int8_t *>(packed);
   auto *largest = reinterpret_cast<float *>(values + int8Block * int8Blocks(elements));
   std::atomic<int64_t> refused{-1};
   parallelRanges(int8Blocks(elements), grain / int8Block, [&](int64_t begin, int64_t end) {
     for (int64_t block = begin; block < end; ++block) {
       const int64_t at = block * int8Block, here = std::min(int8Block, elements - at);
-      float last[int8Block] = {};
-      if (here < int8Block)
-        std::copy_n(x + at, here, last);
-      largest[block] = packBlock(here < int8Block ? last : x + at, values + at);
+      float floats[int8Block] = {};
+      for (int64_t i = 0; i < here; ++i)
+        floats[i] = widened(x[at + i]);
+      largest[block] = packBlock(floats, values + at);
       if (magnitudeBits(largest[block]) >= 0x7f800000)
         refused = block;
     }
@@ -77,66 +78,66 @@ void packInt8(const float *x, int64_t elements, void *packed, const char *node) 
     throw valueRefused(Codec::Int8, largest[refused.load()], node);
 }
 
-void unpackInt8(const void *packed, int64_t elements, float *x) {
+template <typename T> void unpackInt8(const void *packed, int64_t elements, T *x) {
   const auto *values = static_cast<const int8_t *>(packed);
   const auto *largest = reinterpret_cast<const float *>(values + int8Block * int8Blocks(elements));
   parallelRanges(int8Blocks(elements), grain / int8Block, [=](int64_t begin, int64_t end) {
     for (int64_t block = begin; block < end; ++block)
       for (int64_t i = block * int8Block; i < std::min(elements, (block + 1) * int8Block); ++i)
-        x[i] = floatOfInt8(values[i], largest[block]);
+        store(x + i, floatOfInt8(values[i], largest[block]));
   });
 }
 
-void packBFloat16(const float *x, int64_t elements, void *packed, const char *node) {
+template <typename T> void packBFloat16(const T *x, int64_t elements, void *packed, const char *node) {
   auto *out = static_cast<uint16_t *>(packed);
   std::atomic<int64_t> refused{-1};
   parallelRanges(elements, grain, [&](int64_t begin, int64_t end) {
     int overflow = 0;
     for (int64_t i = begin; i < end; ++i) {
-      out[i] = bfloat16Of(x[i]).bits;
-      overflow |= overflowsBFloat16(x[i]);
+      out[i] = bfloat16Of(widened(x[i])).bits;
+      overflow |= overflowsBFloat16(widened(x[i]));
     }
     for (int64_t i = begin; overflow && i < end; ++i)
-      if (overflowsBFloat16(x[i]))
+      if (overflowsBFloat16(widened(x[i])))
         refused = i;
   });
   if (refused >= 0)
-    throw valueRefused(Codec::Bf16, x[refused.load()], node);
+    throw valueRefused(Codec::Bf16, widened(x[refused.load()]), node);
 }
 
-void unpackBFloat16(const void *packed, int64_t elements, float *x) {
+template <typename T> void unpackBFloat16(const void *packed, int64_t elements, T *x) {
   const auto *in = static_cast<const uint16_t *>(packed);
   parallelRanges(elements, grain, [=](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i)
-      x[i] = widened(BFloat16{in[i]});
+      store(x + i, widened(BFloat16{in[i]}));
   });
 }
 
-void packSigns(const float *x, int64_t elements, uint64_t *bits) {
+template <typename T> void packSigns(const T *x, int64_t elements, uint64_t *bits) {
   packBits(x, elements, bits, [](float v) { return isAbove(v); });
   auto *below = reinterpret_cast<uint8_t *>(bits + signBlocks(elements));
   parallelRanges(signBlocks(elements), grain / signBlock, [=](int64_t begin, int64_t end) {
     for (int64_t block = begin; block < end; ++block) {
-      const float *from = x + block * signBlock;
+      const T *from = x + block * signBlock;
       const int64_t count = std::min(signBlock, elements - block * signBlock);
       int found = 0;
       for (int64_t i = 0; i < count; ++i)
-        found |= from[i] < 0;
+        found |= widened(from[i]) < 0;
       below[block] = static_cast<uint8_t>(found);
     }
   });
 }
 
-void restoreSigns(const uint64_t *bits, int64_t elements, float *x) {
+template <typename T> void restoreSigns(const uint64_t *bits, int64_t elements, T *x) {
   const auto *below = reinterpret_cast<const uint8_t *>(bits + signBlocks(elements));
   parallelRanges(signBlocks(elements), grain / signBlock, [=](int64_t begin, int64_t end) {
     for (int64_t block = begin; block < end; ++block) {
-      float *to = x + block * signBlock;
+      T *to = x + block * signBlock;
       const int64_t count = std::min(signBlock, elements - block * signBlock);
       const uint64_t above = bits[block];
       const bool mixed = below[block] != 0;
       for (int64_t i = 0; i < count; ++i)
-        to[i] = withSign(to[i], above >> i & 1, mixed, smallestNormal(DataType::F32));
+        store(to + i, withSign(widened(to[i]), above >> i & 1, mixed, smallestNormal(DataType::F32))); // bf16's, too
     }
   });
 }
@@ -192,23 +193,35 @@ void unpackHalf(const void *packed, int64_t elements, float *x) {
 }
 
 void Mask::encode(Stream &stream, const Tensor &x, const Tensor &bits) const {
-  const auto *from = stream.data<const float>(x);
   auto *to = stream.data<uint64_t>(bits);
-  stream.launch(node.as(OpRole::Encode), "encode mask", [this, from, to] {
-    if (positive)
-      packBits(from, elements, to, [](float v) { return v > 0; });
-    else
-      packBits(from, elements, to, [](float v) { return !(v <= 0); });
+  forStored(node, x.type, [&](auto *type) {
+    const auto *from = stream.data<const Stored<decltype(type)>>(x);
+    stream.launch(node.as(OpRole::Encode), "encode mask", [this, from, to] {
+      if (positive)
+        packBits(from, elements, to, [](float v) { return v > 0; });
+      else
+        packBits(from, elements, to, [](float v) { return !(v <= 0); });
+    });
   });
 }
 
 Packing::Packing(Node node, Codec codec, const Tensor &x) : Kernel(node), codec(codec), x(x) {
   const CodecFacts *facts = factsOf(codec);
-  if (!facts || !facts->onDevice || x.type != DataType::F32)
+  const bool taken = x.type == DataType::F32 || (x.type == DataType::BF16 && codec.kind != Codec::Fp16);
+  if (!facts || !facts->onDevice || !taken)
     throw std::invalid_argument("'" + std::string(node) + "' cannot be packed on the device");
 }
 
-static void packForm(Codec codec, const float *x, const Tensor &like, void *packed, const char *node) {
+// fp16 packs floats alone, which checkPacked() and the constructor know.
+static void packFloats(const float *x, int64_t elements, void *packed, const char *node) {
+  packHalf(x, elements, packed, node);
+}
+static void packFloats(const BFloat16 *, int64_t, void *, const char *) {}
+static void unpackFloats(const void *packed, int64_t elements, float *x) { unpackHalf(packed, elements, x); }
+static void unpackFloats(const void *, int64_t, BFloat16 *) {}
+
+template <typename T>
+static void packForm(Codec codec, const T *x, const Tensor &like, void *packed, const char *node) {
   const int64_t elements = like.shape.elements();
   void *form = static_cast<char *>(packed) + (codec.mask ? signBytes(elements) : 0);
   if (codec.mask)
@@ -220,10 +233,10 @@ static void packForm(Codec codec, const float *x, const Tensor &like, void *pack
   else if (codec.kind == Codec::Bf16)
     packBFloat16(x, elements, form, node);
   else
-    packHalf(x, elements, form, node);
+    packFloats(x, elements, form, node);
 }
 
-static void unpackForm(Codec codec, const void *packed, float *x, const Tensor &like) {
+template <typename T> static void unpackForm(Codec codec, const void *packed, T *x, const Tensor &like) {
   const int64_t elements = like.shape.elements();
   const void *form = static_cast<const char *>(packed) + (codec.mask ? signBytes(elements) : 0);
   if (codec.kind == Codec::Zfp)
@@ -233,60 +246,71 @@ static void unpackForm(Codec codec, const void *packed, float *x, const Tensor &
   else if (codec.kind == Codec::Bf16)
     unpackBFloat16(form, elements, x);
   else
-    unpackHalf(form, elements, x);
+    unpackFloats(form, elements, x);
   if (codec.mask)
     restoreSigns(static_cast<const uint64_t *>(packed), elements, x);
 }
 
+/// Records count a half as the float that its kernels make of it, so that rates are those of floats.
+static size_t bytesAsFloats(const Tensor &x) { return sizeof(float) * static_cast<size_t>(x.shape.elements()); }
+
 void Packing::encode(Stream &stream, const Tensor &from, const Tensor &packed) const {
-  checkPacked(node, codec, from, packed);
-  const auto *raw = stream.data<const float>(from);
+  checkPacked(node, codec, from, packed, true);
   void *to = stream.address(packed);
-  auto work = [this, raw, to] { packForm(codec, raw, x, to, node); };
-  stream.launch(node.as(OpRole::Encode, codec), encodeName(codec), work, x.bytes());
+  forStored(node, from.type, [&](auto *type) {
+    const auto *raw = stream.data<const Stored<decltype(type)>>(from);
+    auto work = [this, raw, to] { packForm(codec, raw, x, to, node); };
+    stream.launch(node.as(OpRole::Encode, codec), encodeName(codec), work, bytesAsFloats(x));
+  });
 }
 
 void Packing::decode(Stream &stream, const Tensor &packed, const Tensor &to) const {
-  checkPacked(node, codec, to, packed);
+  checkPacked(node, codec, to, packed, true);
   const void *from = stream.address(packed);
-  auto *raw = stream.data<float>(to);
-  auto work = [this, from, raw] { unpackForm(codec, from, raw, x); };
-  stream.launch(node.as(OpRole::Decode, codec), decodeName(codec), work, x.bytes());
+  forStored(node, to.type, [&](auto *type) {
+    auto *raw = stream.data<Stored<decltype(type)>>(to);
+    auto work = [this, from, raw] { unpackForm(codec, from, raw, x); };
+    stream.launch(node.as(OpRole::Decode, codec), decodeName(codec), work, bytesAsFloats(x));
+  });
 }
 
 void copyToHost(Stream &stream, const Tensor &from, const Tensor &to, Node node, Codec codec) {
-  checkPacked(node, codec, from, to);
-  const auto *x = stream.data<const float>(from);
+  checkPacked(node, codec, from, to, true);
   Session &session = stream.session;
   PackedPool *pool = poolOf(session, to, node);
   void *slot = pool ? nullptr : stream.address(to);
   const int64_t elements = from.shape.elements();
-  auto work = [=, &session] {
-    if (pool)
-      session.notePacked(from.bytes(), pool->store(to, x, elements));
-    else if (codec.kind == Codec::Zvc)
-      session.notePacked(from.bytes(), static_cast<size_t>(packZeroValues(x, elements, slot)));
-    else
-      packForm(codec, x, from, slot, node);
-  };
-  stream.launch(node.as(OpRole::Offload, codec), copyOutName(codec), work, from.bytes());
+  forStored(node, from.type, [&](auto *type) {
+    const auto *x = stream.data<const Stored<decltype(type)>>(from);
+    auto work = [=, &session] {
+      if (pool)
+        session.notePacked(from.bytes(), pool->store(to, x, elements));
+      else if (codec.kind == Codec::Zvc)
+        session.notePacked(from.bytes(), static_cast<size_t>(packZeroValues(x, elements, slot)));
+      else
+        packForm(codec, x, from, slot, node);
+    };
+    stream.launch(node.as(OpRole::Offload, codec), copyOutName(codec), work, from.bytes());
+  });
 }
 
 void copyToDevice(Stream &stream, const Tensor &from, const Tensor &to, Node node, Codec codec) {
-  checkPacked(node, codec, to, from);
+  checkPacked(node, codec, to, from, true);
   const PackedPool *pool = poolOf(stream.session, from, node);
   const void *slot = pool ? nullptr : stream.address(from);
-  auto *x = stream.data<float>(to);
   const int64_t elements = to.shape.elements();
-  auto work = [=] {
-    if (pool)
-      pool->load(from, x, elements, node);
-    else if (codec.kind == Codec::Zvc)
-      unpackZeroValues(slot, from.bytes(), elements, x, node);
-    else
-      unpackForm(codec, slot, x, to);
-  };
-  stream.launch(node.as(OpRole::Prefetch, codec), copyBackName(codec), work, to.bytes());
+  forStored(node, to.type, [&](auto *type) {
+    auto *x = stream.data<Stored<decltype(type)>>(to);
+    auto work = [=] {
+      if (pool)
+        pool->load(from, x, elements, node);
+      else if (codec.kind == Codec::Zvc)
+        unpackZeroValues(slot, from.bytes(), elements, x, node);
+      else
+        unpackForm(codec, slot, x, to);
+    };
+    stream.launch(node.as(OpRole::Prefetch, codec), copyBackName(codec), work, to.bytes());
+  });
 }
 
 } // namespace sluice

@@ -6,22 +6,23 @@
 
 namespace sluice {
 
-/// All throw ValueNotStorable with `node` in the message for values that the codec refuses.
+/// All throw ValueNotStorable with `node` in the message for values that the codec refuses. T: float, or BFloat16,
+/// which is packed as the floats that it is, and rounded where it comes back.
 void packHalf(const float *x, int64_t elements, void *packed, const char *node);
 void unpackHalf(const void *packed, int64_t elements, float *x);
 
 /// `bytes`: of the packed form. Without libzfp both throw std::runtime_error.
-void packZfp(const float *x, ZfpGrid grid, int rate, void *packed, const char *node);
-void unpackZfp(const void *packed, ZfpGrid grid, int rate, float *x);
+template <typename T> void packZfp(const T *x, ZfpGrid grid, int rate, void *packed, const char *node);
+template <typename T> void unpackZfp(const void *packed, ZfpGrid grid, int rate, T *x);
 
 /// Into a slot of packedBytes(), in one pass. Returns the bytes that are in use, those of the table included.
-int64_t packZeroValues(const float *x, int64_t elements, void *slot);
+template <typename T> int64_t packZeroValues(const T *x, int64_t elements, void *slot);
 /// The parts one after the other, as far as `room` bytes hold them. Returns the bytes that all of them take with the
 /// table; when these are more than `room`, what was written is of no use.
-int64_t packZeroValuesDensely(const float *x, int64_t elements, void *to, int64_t room);
+template <typename T> int64_t packZeroValuesDensely(const T *x, int64_t elements, void *to, int64_t room);
 /// `bytes`: of the slot, or of what packZeroValuesDensely() wrote. Throws std::runtime_error when its content cannot be
 /// what either wrote.
-void unpackZeroValues(const void *slot, size_t bytes, int64_t elements, float *x, const char *node,
-                      bool densely = false);
+template <typename T>
+void unpackZeroValues(const void *slot, size_t bytes, int64_t elements, T *x, const char *node, bool densely = false);
 
 } // namespace sluice

@@ -20,7 +20,8 @@ namespace {
 using Key = std::pair<std::vector<int64_t>, std::string>;
 
 Key keyOf(const ConvGeometry &g, bool bias, const Algorithm &algorithm) {
-  std::vector<int64_t> key{static_cast<int64_t>(g.pass), g.groups, bias, threads(), algorithm.parts};
+  std::vector<int64_t> key{
+      static_cast<int64_t>(g.pass), static_cast<int64_t>(g.type), g.groups, bias, threads(), algorithm.parts};
   for (const Shape *shape : {&g.x, &g.w, &g.y})
     key.insert(key.end(), shape->dims, shape->dims + shape->rank);
   for (int i = 0, spatial = g.x.rank - 2; i < spatial; ++i)
@@ -47,9 +48,9 @@ std::shared_ptr<Conv::Impl> describeConvolution(const ConvGeometry &g, bool bias
 Conv::Conv(Node node, ConvPass pass, Shape x, Shape w, Shape y, Window window, int64_t groups, bool bias,
            Algorithm algorithm, DataType type)
     : Kernel(node) {
-  requireF32(node, type);
+  refuseF16(node, type);
   checkConvolution(node, x, w, y, window, groups);
-  const ConvGeometry geometry{pass, x, w, y, window, groups};
+  const ConvGeometry geometry{pass, x, w, y, window, groups, type};
   impl = describe(node, "convolution",
                   [&] { return describeConvolution(geometry, bias && pass != ConvPass::BackwardData, algorithm); });
   workspace = impl->engine->workspaceBytes();
@@ -60,16 +61,17 @@ Conv::Conv(Conv &&) = default;
 
 void Conv::forward(Stream &stream, const Tensor &x, const Tensor &w, const Tensor &bias, const Tensor &y,
                    const Tensor &scratch) const {
-  const float *px = stream.data<float>(x), *pw = stream.data<float>(w);
-  float *py = stream.data<float>(y), *pb = stream.data<float>(bias);
+  const void *px = stream.address(x), *pw = stream.address(w);
+  void *py = stream.address(y);
+  float *pb = stream.data<float>(bias);
   char *part = stream.data<char>(scratch);
   stream.launch(node, "conv", [impl = impl.get(), px, pw, pb, py, part] { impl->engine->run(px, pw, py, pb, part); });
 }
 
 void Conv::backwardData(Stream &stream, const Tensor &dy, const Tensor &w, const Tensor &dx,
                         const Tensor &scratch) const {
-  const float *pdy = stream.data<float>(dy), *pw = stream.data<float>(w);
-  float *pdx = stream.data<float>(dx);
+  const void *pdy = stream.address(dy), *pw = stream.address(w);
+  void *pdx = stream.address(dx);
   char *part = stream.data<char>(scratch);
   stream.launch(node, "conv_backward_data",
                 [impl = impl.get(), pdy, pw, pdx, part] { impl->engine->run(pdy, pw, pdx, nullptr, part); });
@@ -77,7 +79,7 @@ void Conv::backwardData(Stream &stream, const Tensor &dy, const Tensor &w, const
 
 void Conv::backwardWeight(Stream &stream, const Tensor &dy, const Tensor &x, const Tensor &dw, const Tensor &dbias,
                           const Tensor &scratch) const {
-  const float *pdy = stream.data<float>(dy), *px = stream.data<float>(x);
+  const void *pdy = stream.address(dy), *px = stream.address(x);
   float *pdw = stream.data<float>(dw), *pdb = stream.data<float>(dbias);
   char *part = stream.data<char>(scratch);
   stream.launch(node, "conv_backward_weight",

@@ -3,7 +3,8 @@
 // one and writes it into the program (Algorithm), so that bits never depend on timing or budget.
 //
 // Of oneDNN's implementations those count that run in the scratchpad given to them; its gemm ones, which need tens of
-// times the workspace and allocate more on their own, and its reference ones are replaced by ours ("blocked").
+// times the workspace and allocate more on their own, and its reference ones are replaced by ours ("blocked"). Of bf16
+// the others are engines of floats that see a part of the batch at a time ("wide NAME", WideConv.h).
 #pragma once
 
 #include "runtime/kernels/DirectConv.h"
@@ -19,9 +20,10 @@ class ConvEngine {
 public:
   virtual ~ConvEngine() = default;
   virtual size_t workspaceBytes() const = 0;
-  /// x, w (and bias) -> y; dy, w -> dx; dy, x -> dw (and dbias). Synchronous; `bias` is read forward, written in the
-  /// weight gradient, and null where the geometry has none. `scratch` has workspaceBytes(), at a multiple of 64.
-  virtual void run(const float *first, const float *second, float *result, float *bias, char *scratch) const = 0;
+  /// x, w (and bias) -> y; dy, w -> dx; dy, x -> dw (and dbias), of the geometry's type, but for dw and biases, which
+  /// are floats. Synchronous; `bias` is read forward, written in the weight gradient, and null where the geometry has
+  /// none. `scratch` has workspaceBytes(), at a multiple of 64.
+  virtual void run(const void *first, const void *second, void *result, float *bias, char *scratch) const = 0;
 };
 
 /// A way to run a geometry. `slowness` is its predicted time over that of the best kernel for this processor, which is

@@ -3,6 +3,7 @@
 #include "runtime/host/ConvEngine.h"
 
 #include "runtime/Random.h"
+#include "runtime/host/ElementTypes.h"
 
 #include <cmath>
 #include <cstdint>
@@ -19,13 +20,22 @@ std::vector<float> randomValues(int64_t count, uint64_t key) {
   return values;
 }
 
+/// Values as tensors of T hold them.
+template <typename T> std::vector<T> storedValues(const std::vector<float> &values) {
+  std::vector<T> stored(values.size());
+  for (size_t i = 0; i < values.size(); ++i)
+    store(&stored[i], values[i]);
+  return stored;
+}
+
 /// One element of the result over volumes by the definition, and how many products of values up to 1 it adds, to judge
 /// an error by.
 struct Expected {
   double value, terms;
 };
 
-Expected expected(const ConvGeometry &g, const float *first, const float *second, const float *bias, int64_t element) {
+template <typename T>
+Expected expected(const ConvGeometry &g, const T *first, const T *second, const float *bias, int64_t element) {
   if (g.pass == ConvPass::Forward) {
     const int64_t o = element % g.y[1];
     return {convForwardAt(g, first, second, pixelAt(g.y, element / g.y[1]), o) +
@@ -41,6 +51,34 @@ Expected expected(const ConvGeometry &g, const float *first, const float *second
   for (int64_t pixel = 0; pixel < pixels; ++pixel)
     sum += static_cast<double>(convBackwardWeightTerm(g, first, second, pixel, element));
   return {sum, static_cast<double>(pixels)};
+}
+
+/// What the engine makes of random values against the definition, in some places.
+template <typename T> bool givesExpected(const ConvEngine &engine, const ConvGeometry &g, bool bias) {
+  const bool forward = g.pass == ConvPass::Forward, weight = g.pass == ConvPass::BackwardWeight;
+  const std::vector<T> first = storedValues<T>(randomValues((forward ? g.x : g.y).elements(), 1)),
+                       second = storedValues<T>(randomValues((weight ? g.x : g.w).elements(), 2));
+  const std::vector<float> rubbish = randomValues((forward ? g.y : weight ? g.w : g.x).elements(), 3);
+  std::vector<float> gradient = rubbish, biases = randomValues(bias ? g.w[0] : 0, 4);
+  std::vector<T> result = storedValues<T>(rubbish);
+  std::vector<char> scratch(engine.workspaceBytes() + 64);
+  void *aligned = scratch.data(), *to = weight ? static_cast<void *>(gradient.data()) : result.data();
+  size_t space = scratch.size();
+  engine.run(first.data(), second.data(), to, bias ? biases.data() : nullptr,
+             static_cast<char *>(std::align(64, engine.workspaceBytes(), aligned, space)));
+  const double rounding = weight || sizeof(T) == sizeof(float) ? 0 : 0x1p-8;
+  const uint64_t samples = weight ? 8 : 64;
+  const ConvGeometry volumes = g.asVolume();
+  for (uint64_t sample = 0; sample < samples; ++sample) {
+    const auto element = static_cast<int64_t>(randomBits64(5, sample) % rubbish.size());
+    const auto at = static_cast<size_t>(element);
+    const Expected want =
+        expected(volumes, first.data(), second.data(), forward && bias ? biases.data() : nullptr, element);
+    const double error = std::abs(static_cast<double>(weight ? gradient[at] : widened(result[at])) - want.value);
+    if (!(error <= 1e-5 * (10 + want.terms) + rounding * std::abs(want.value)))
+      return false;
+  }
+  return true;
 }
 
 } // namespace
@@ -72,27 +110,7 @@ bool convolutionWorks(const ConvGeometry &whole, bool bias, const Algorithm &alg
       return true;
     engine = makeConvEngine(g = whole, bias, algorithm);
   }
-  const bool forward = g.pass == ConvPass::Forward, weight = g.pass == ConvPass::BackwardWeight;
-  const std::vector<float> first = randomValues((forward ? g.x : g.y).elements(), 1),
-                           second = randomValues((weight ? g.x : g.w).elements(), 2);
-  std::vector<float> result = randomValues((forward ? g.y : weight ? g.w : g.x).elements(), 3);
-  std::vector<float> biases = randomValues(bias ? g.w[0] : 0, 4);
-  std::vector<char> scratch(engine->workspaceBytes() + 64);
-  void *aligned = scratch.data();
-  size_t space = scratch.size();
-  engine->run(first.data(), second.data(), result.data(), bias ? biases.data() : nullptr,
-              static_cast<char *>(std::align(64, engine->workspaceBytes(), aligned, space)));
-  const uint64_t samples = weight ? 8 : 64;
-  const ConvGeometry volumes = g.asVolume();
-  for (uint64_t sample = 0; sample < samples; ++sample) {
-    const auto element = static_cast<int64_t>(randomBits64(5, sample) % result.size());
-    const Expected want =
-        expected(volumes, first.data(), second.data(), forward && bias ? biases.data() : nullptr, element);
-    const double error = std::abs(static_cast<double>(result[static_cast<size_t>(element)]) - want.value);
-    if (!(error <= 1e-5 * (10 + want.terms)))
-      return false;
-  }
-  return true;
+  return isHalf(g.type) ? givesExpected<BFloat16>(*engine, g, bias) : givesExpected<float>(*engine, g, bias);
 }
 
 } // namespace sluice

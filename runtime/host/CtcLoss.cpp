@@ -2,6 +2,7 @@
 // CTC on the host: a thread has a sample, whose steps follow one another; losses are added in the samples' order.
 #include "runtime/CtcLoss.h"
 
+#include "runtime/host/ElementTypes.h"
 #include "runtime/host/Parallel.h"
 #include "runtime/kernels/CtcRules.h"
 #include "runtime/kernels/LossRules.h"
@@ -60,18 +61,19 @@ void walkBackward(const CtcGeometry &g, const CtcSample &sample, const CtcScratc
   }
 }
 
-void differentiate(const CtcGeometry &g, const CtcSample &sample, const CtcScratch &scratch, float *dx) {
-  std::fill(dx + sample.steps * g.classes, dx + g.steps * g.classes, 0.0f);
+template <typename T>
+void differentiate(const CtcGeometry &g, const CtcSample &sample, const CtcScratch &scratch, T *dx) {
+  std::fill(dx + sample.steps * g.classes, dx + g.steps * g.classes, T{});
   for (int64_t t = 0; t < sample.steps; ++t) {
     const float *scores = sample.x + t * g.classes;
     const double *posteriors = scratch.prefixes + t * g.places();
-    float *slopes = dx + t * g.classes;
+    T *slopes = dx + t * g.classes;
     for (int64_t k = 0; k < g.classes; ++k)
-      slopes[k] = sample.slope(std::exp(static_cast<double>(scores[k]) - scratch.sums[t]), 0, *scratch.total, g);
+      store(slopes + k, sample.slope(std::exp(static_cast<double>(scores[k]) - scratch.sums[t]), 0, *scratch.total, g));
     for (int64_t s = 0; s < sample.places(); ++s)
       if (const int64_t k = sample.classAt(s); isFirstOfClass(sample, s))
-        slopes[k] = sample.slope(std::exp(static_cast<double>(scores[k]) - scratch.sums[t]),
-                                 classPosterior(sample, s, posteriors), *scratch.total, g);
+        store(slopes + k, sample.slope(std::exp(static_cast<double>(scores[k]) - scratch.sums[t]),
+                                       classPosterior(sample, s, posteriors), *scratch.total, g));
   }
 }
 
@@ -101,16 +103,18 @@ void CtcLoss::forward(Stream &stream, const Tensor &x, const Tensor &target, con
 void CtcLoss::backward(Stream &stream, const Tensor &x, const Tensor &target, const Tensor &inputLengths,
                        const Tensor &targetLengths, const Tensor &dx, const Tensor &scratch) const {
   const Operands operands = operandsOf(stream, x, target, inputLengths, targetLengths, scratch);
-  float *slopes = stream.data<float>(dx);
-  stream.launch(node, "ctc_loss_backward", [this, operands, slopes] {
-    const CtcGeometry &g = geometry;
-    checkLabels(node, g, operands);
-    parallelFor(g.samples, [&](int64_t n) {
-      const CtcSample sample = sampleOf(g, operands, n);
-      const CtcScratch own(g, n, operands.scratch);
-      walkForward(g, sample, own);
-      walkBackward(g, sample, own);
-      differentiate(g, sample, own, slopes + n * g.steps * g.classes);
+  forStored(node, dx.type, [&](auto *type) {
+    auto *slopes = stream.data<Stored<decltype(type)>>(dx);
+    stream.launch(node, "ctc_loss_backward", [this, operands, slopes] {
+      const CtcGeometry &g = geometry;
+      checkLabels(node, g, operands);
+      parallelFor(g.samples, [&](int64_t n) {
+        const CtcSample sample = sampleOf(g, operands, n);
+        const CtcScratch own(g, n, operands.scratch);
+        walkForward(g, sample, own);
+        walkBackward(g, sample, own);
+        differentiate(g, sample, own, slopes + n * g.steps * g.classes);
+      });
     });
   });
 }

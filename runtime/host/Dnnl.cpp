@@ -48,9 +48,15 @@ static int lessByEnvironment(int limit) {
     const char *name;
     int set;
   };
-  static const Known known[] = {{"SSE41", dnnl_cpu_isa_sse41},     {"AVX", dnnl_cpu_isa_avx},
-                                {"AVX2", dnnl_cpu_isa_avx2},       {"AVX2_VNNI", dnnl_cpu_isa_avx2},
-                                {"AVX512_MIC", dnnl_cpu_isa_avx2}, {"AVX512_MIC_4OPS", dnnl_cpu_isa_avx2}};
+  static const Known known[] = {{"SSE41", dnnl_cpu_isa_sse41},
+                                {"AVX", dnnl_cpu_isa_avx},
+                                {"AVX2", dnnl_cpu_isa_avx2},
+                                {"AVX2_VNNI", dnnl_cpu_isa_avx2},
+                                {"AVX512_MIC", dnnl_cpu_isa_avx2},
+                                {"AVX512_MIC_4OPS", dnnl_cpu_isa_avx2},
+                                {"AVX512_CORE", dnnl_cpu_isa_avx512_core},
+                                {"AVX512_CORE_VNNI", dnnl_cpu_isa_avx512_core_vnni},
+                                {"AVX512_CORE_BF16", dnnl_cpu_isa_avx512_core_bf16}};
   const char *name = getenv("ONEDNN_MAX_CPU_ISA");
   if (!name)
     name = getenv("DNNL_MAX_CPU_ISA");
@@ -63,10 +69,11 @@ static int lessByEnvironment(int limit) {
 void limitInstructions(int level) {
   static const int limits[] = {0, dnnl_cpu_isa_sse41, dnnl_cpu_isa_sse41, dnnl_cpu_isa_avx2, dnnl_cpu_isa_avx512_core};
   static int limited = 0;
-  if (level != limited)
-    check(dnnl_set_max_cpu_isa(static_cast<dnnl_cpu_isa_t>(lessByEnvironment(limits[level]))),
-          "limit its instructions");
-  limited = level;
+  // Of a level only some have instructions for bf16.
+  const int limit = level == 4 && kernelPrecision() == Precision::BF16 ? dnnl_cpu_isa_avx512_core_amx : limits[level];
+  if (limit != limited)
+    check(dnnl_set_max_cpu_isa(static_cast<dnnl_cpu_isa_t>(lessByEnvironment(limit))), "limit its instructions");
+  limited = limit;
 }
 
 std::string instructionsInEffect() {
@@ -90,6 +97,10 @@ std::string instructionsInEffect() {
   default:
     return "other";
   }
+}
+
+dnnl::memory::data_type dnnlType(DataType type) {
+  return type == DataType::BF16 ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32;
 }
 
 dnnl::primitive_attr userScratchpad() {

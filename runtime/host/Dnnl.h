@@ -3,6 +3,7 @@
 // neither allocate scratch nor build argument maps.
 #pragma once
 
+#include "runtime/Kernels.h"
 #include "runtime/Stream.h"
 
 #include <functional>
@@ -18,6 +19,12 @@ const dnnl::engine &dnnlEngine();
 
 /// The instructions that its kernels use on this machine: "AVX512_CORE".
 std::string instructionsInEffect();
+
+/// What setKernelPolicy() said last.
+Precision kernelPrecision();
+
+/// F32 or BF16 as it calls them.
+dnnl::memory::data_type dnnlType(DataType type);
 
 /// Attributes that put oneDNN's scratchpad into memory of ours.
 dnnl::primitive_attr userScratchpad();

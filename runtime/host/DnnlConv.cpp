@@ -25,15 +25,20 @@ memory::dims weightDims(const ConvGeometry &g) {
   return grouped;
 }
 
-memory::desc nhwc(const Shape &shape) {
-  return {dims(shape), memory::data_type::f32, shape.rank == 5 ? memory::format_tag::ndhwc : memory::format_tag::nhwc};
+memory::desc nhwc(const Shape &shape, DataType type) {
+  return {dims(shape), dnnlType(type), shape.rank == 5 ? memory::format_tag::ndhwc : memory::format_tag::nhwc};
 }
 
-/// Row-major weights.
+/// Of weights or their gradient, which is of floats whatever the weights are.
+DataType weightType(const ConvGeometry &g) { return g.pass == ConvPass::BackwardWeight ? DataType::F32 : g.type; }
+
+/// How the program has them: floats row-major, bf16 with the channels last.
 memory::format_tag weightFormat(const ConvGeometry &g) {
+  using Tag = memory::format_tag;
+  const bool rows = weightType(g) == DataType::F32, grouped = g.groups > 1;
   if (g.w.rank == 5)
-    return g.groups == 1 ? memory::format_tag::oidhw : memory::format_tag::goidhw;
-  return g.groups == 1 ? memory::format_tag::oihw : memory::format_tag::goihw;
+    return rows ? (grouped ? Tag::goidhw : Tag::oidhw) : (grouped ? Tag::godhwi : Tag::odhwi);
+  return rows ? (grouped ? Tag::goihw : Tag::oihw) : (grouped ? Tag::gohwi : Tag::ohwi);
 }
 
 /// One implementation, described: its primitive, in which format it wants weights, and how to build it.
@@ -46,12 +51,14 @@ struct Description {
 /// What a geometry looks like to oneDNN.
 struct Geometry {
   memory::desc x, y, anyWeights, bias;
+  memory::desc forwardWeights; ///< those that a hint for a gradient has
   memory::dims strides, dilations, begin, end;
   ConvPass pass;
 
   Geometry(const ConvGeometry &g, bool withBias)
-      : x(nhwc(g.x)), y(nhwc(g.y)), anyWeights(weightDims(g), memory::data_type::f32, memory::format_tag::any),
-        pass(g.pass) {
+      : x(nhwc(g.x, g.type)), y(nhwc(g.y, g.type)),
+        anyWeights(weightDims(g), dnnlType(weightType(g)), memory::format_tag::any),
+        forwardWeights(weightDims(g), dnnlType(g.type), memory::format_tag::any), pass(g.pass) {
     for (int i = 0, spatial = g.x.rank - 2; i < spatial; ++i) {
       strides.push_back(g.window.strides[i]);
       dilations.push_back(g.window.dilations[i] - 1);
@@ -67,6 +74,7 @@ struct Geometry {
     Geometry t(g, false);
     std::swap(t.x, t.y);
     t.anyWeights = {{g.w[1], g.w[0], g.w[2], g.w[3]}, memory::data_type::f32, memory::format_tag::any};
+    t.forwardWeights = t.anyWeights;
     for (int i = 0; i < 2; ++i) {
       const int64_t reach = g.window.dilations[i] * (g.w[2 + i] - 1), first = reach - g.window.pads[i];
       t.begin[static_cast<size_t>(i)] = first;
@@ -81,8 +89,8 @@ struct Geometry {
     const auto kind = dnnl::prop_kind::forward_training;
     const auto direct = dnnl::algorithm::convolution_direct;
     const auto desc = bias.is_zero()
-                          ? Forward::desc(kind, direct, x, anyWeights, y, strides, dilations, begin, end)
-                          : Forward::desc(kind, direct, x, anyWeights, bias, y, strides, dilations, begin, end);
+                          ? Forward::desc(kind, direct, x, forwardWeights, y, strides, dilations, begin, end)
+                          : Forward::desc(kind, direct, x, forwardWeights, bias, y, strides, dilations, begin, end);
     return {desc, userScratchpad(), dnnlEngine()};
   }
   /// `hint`: iterating over implementations of a gradient reads it, so it outlives that.
@@ -134,7 +142,7 @@ public:
         weights(chosen.weights), bias(part.bias), convolution(chosen.make, chosen.scratchpad) {
     if (rotated)
       std::swap(x, y);
-    plainWeights = {part.anyWeights.dims(), memory::data_type::f32, weightFormat(whole)};
+    plainWeights = {part.anyWeights.dims(), dnnlType(weightType(whole)), weightFormat(whole)};
     const bool out = pass == ConvPass::BackwardWeight;
     reorder = out ? dnnlReorder(weights, plainWeights) : dnnlReorder(plainWeights, weights);
     reordered = reorder || rotated ? weights.get_size() : 0;
@@ -148,13 +156,15 @@ public:
            std::max(convolution.scratchpadBytes(), scratchPart(rotatedBytes) + reorder.scratchpadBytes());
   }
 
-  void run(const float *first, const float *second, float *result, float *biases, char *scratch) const override {
+  void run(const void *from, const void *second, void *to, float *biases, char *scratch) const override {
+    const auto *first = static_cast<const char *>(from);
     if (pass == ConvPass::BackwardWeight)
-      return runBackwardWeight(first, second, result, biases, scratch);
+      return runBackwardWeight(first, static_cast<const char *>(second), static_cast<float *>(to), biases, scratch);
     const void *prepared = prepareWeights(second, scratch);
+    auto *result = static_cast<char *>(to);
     const bool forward = pass == ConvPass::Forward;
-    const size_t from = (forward ? x : y).get_size() / sizeof(float), to = (forward ? y : x).get_size() / sizeof(float);
-    for (int64_t part = 0; part < parts; ++part, first += from, result += to)
+    const size_t read = (forward ? x : y).get_size(), written = (forward ? y : x).get_size();
+    for (int64_t part = 0; part < parts; ++part, first += read, result += written)
       if (!forward)
         convolution.execute({{rotated ? DNNL_ARG_SRC : DNNL_ARG_DIFF_DST, &y, first},
                              {DNNL_ARG_WEIGHTS, &weights, prepared},
@@ -188,11 +198,11 @@ private:
     });
   }
 
-  const void *prepareWeights(const float *w, char *scratch) const {
-    const float *plain = w;
+  const void *prepareWeights(const void *w, char *scratch) const {
+    const void *plain = w;
     if (rotated) {
       auto *to = reinterpret_cast<float *>(reorder ? pad(scratch) : scratch);
-      turn(w, to);
+      turn(static_cast<const float *>(w), to);
       plain = to;
     }
     if (!reorder)
@@ -202,7 +212,7 @@ private:
     return scratch;
   }
 
-  void runBackwardWeight(const float *dy, const float *px, float *dw, float *dbias, char *scratch) const {
+  void runBackwardWeight(const char *dy, const char *px, float *dw, float *dbias, char *scratch) const {
     float *sum = reorder ? reinterpret_cast<float *>(scratch) : dw;
     char *partial = scratch + scratchPart(reordered);
     for (int64_t part = 0; part < parts; ++part) {
@@ -213,13 +223,13 @@ private:
         add(to, weights.get_size(), sum);
         add(toBias, bias.get_size(), dbias);
       }
-      dy += y.get_size() / sizeof(float), px += x.get_size() / sizeof(float);
+      dy += y.get_size(), px += x.get_size();
     }
     if (reorder)
       reorder.execute({{DNNL_ARG_FROM, &weights, scratch}, {DNNL_ARG_TO, &plainWeights, dw}}, pad(scratch));
   }
 
-  void runPart(const float *dy, const float *px, float *dw, float *dbias, char *scratchpad) const {
+  void runPart(const void *dy, const void *px, float *dw, float *dbias, char *scratchpad) const {
     if (bias.is_zero())
       convolution.execute({{DNNL_ARG_DIFF_DST, &y, dy}, {DNNL_ARG_SRC, &x, px}, {DNNL_ARG_DIFF_WEIGHTS, &weights, dw}},
                           scratchpad);
@@ -257,7 +267,7 @@ ConvGeometry partOf(ConvGeometry g, int64_t parts) {
 } // namespace
 
 bool rotatesWeights(const ConvGeometry &g) {
-  if (g.pass != ConvPass::BackwardData || g.x.rank != 4)
+  if (g.pass != ConvPass::BackwardData || g.x.rank != 4 || isHalf(g.type))
     return false;
   for (int i = 0; i < 2; ++i)
     if (g.window.strides[i] != 1 ||

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions through oneDNN. Activations are NHWC; oneDNN chooses the weights' format, so each call reorders them
-// inside scratch: [reordered weights | oneDNN's scratchpad]. Of a batch in parts the weight gradients are added up:
-// [the sum, where dw itself cannot hold it | a part's gradient | scratchpad].
+// Convolutions through oneDNN, of floats, or of bf16 where it has them. Activations are NHWC; oneDNN chooses the
+// weights' format, so each call reorders them inside scratch: [reordered weights | oneDNN's scratchpad]. Of a batch in
+// parts the weight gradients are added up: [the sum, where dw itself cannot hold it | a part's gradient | scratchpad].
 //
 // oneDNN 2.6's backward-data kernel drops to half its rate on wide rows of many channels (measured on AVX-512: 28
 // pixels, 256 channels: 119 instead of 235 GFLOP/s). There, with stride 1, the forward kernel runs on rotated weights

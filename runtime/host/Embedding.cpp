@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <numeric>
 
 namespace sluice {
@@ -22,15 +21,15 @@ void checkIds(const char *node, const int64_t *ids, int64_t count, int64_t rows)
 }
 
 /// to[0, columns) = the sum of the rows dy[places[i]], in double and in order.
-void sumRows(const float *dy, const int64_t *places, int64_t count, int64_t columns, float *to) {
+template <typename T> void sumRows(const T *dy, const int64_t *places, int64_t count, int64_t columns, float *to) {
   constexpr int64_t block = 32;
   for (int64_t first = 0; first < columns; first += block) {
     const int64_t width = std::min(block, columns - first);
     double sums[block] = {};
     for (int64_t i = 0; i < count; ++i) {
-      const float *row = dy + places[i] * columns + first;
+      const T *row = dy + places[i] * columns + first;
       for (int64_t c = 0; c < width; ++c)
-        sums[c] += static_cast<double>(row[c]);
+        sums[c] += static_cast<double>(widened(row[c]));
     }
     for (int64_t c = 0; c < width; ++c)
       to[first + c] = static_cast<float>(sums[c]);
@@ -53,25 +52,26 @@ int64_t grainOf(int64_t columns) { return std::max<int64_t>(1, 8192 / std::max<i
 } // namespace
 
 void Embedding::forward(Stream &stream, const Tensor &table, const Tensor &ids, const Tensor &y) const {
-  requireF32(node, y.type);
   const float *from = stream.data<float>(table);
   const int64_t *pi = stream.data<int64_t>(ids);
-  float *to = stream.data<float>(y);
-  stream.launch(node, "embedding", [this, from, pi, to] {
-    checkIds(node, pi, count, rows);
-    parallelRanges(count, grainOf(columns), [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i)
-        memcpy(to + i * columns, from + pi[i] * columns, static_cast<size_t>(columns) * sizeof(float));
+  forStored(node, y.type, [&](auto *type) {
+    auto *to = stream.data<Stored<decltype(type)>>(y);
+    stream.launch(node, "embedding", [this, from, pi, to] {
+      checkIds(node, pi, count, rows);
+      parallelRanges(count, grainOf(columns), [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i)
+          for (int64_t c = 0; c < columns; ++c)
+            store(to + i * columns + c, from[pi[i] * columns + c]);
+      });
     });
   });
 }
 
-/// Each row of y by Rule, from the rows of x whose ids name it.
-template <typename Rule>
+/// Each row of y by `rule`, from the rows of x, of type T, whose ids name it.
+template <typename T, typename Rule>
 static void combine(Node node, const char *op, Stream &stream, const Tensor &x, const Tensor &ids, const Tensor &y,
                     const Tensor &scratch, int64_t rows, Rule rule) {
-  requireF32(node, x.type);
-  const float *from = stream.data<float>(x);
+  const T *from = stream.data<T>(x);
   const int64_t *pi = stream.data<int64_t>(ids);
   float *to = stream.data<float>(y);
   int64_t *order = stream.data<int64_t>(scratch);
@@ -96,12 +96,15 @@ static void combine(Node node, const char *op, Stream &stream, const Tensor &x, 
 
 void Embedding::backward(Stream &stream, const Tensor &dy, const Tensor &ids, const Tensor &dtable,
                          const Tensor &scratch) const {
-  combine(node, "embedding_backward", stream, dy, ids, dtable, scratch, rows, sumRows);
+  forStored(node, dy.type, [&](auto *type) {
+    using T = Stored<decltype(type)>;
+    combine<T>(node, "embedding_backward", stream, dy, ids, dtable, scratch, rows, sumRows<T>);
+  });
 }
 
 void Embedding::largest(Stream &stream, const Tensor &x, const Tensor &ids, const Tensor &y,
                         const Tensor &scratch) const {
-  combine(node, "scatter_rows", stream, x, ids, y, scratch, rows, largestOfRows);
+  combine<float>(node, "scatter_rows", stream, x, ids, y, scratch, rows, largestOfRows);
 }
 
 } // namespace sluice

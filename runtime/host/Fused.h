@@ -5,6 +5,7 @@
 #pragma once
 
 #include "runtime/FusedGeometry.h"
+#include "runtime/host/ElementTypes.h"
 #include "runtime/host/Parallel.h"
 
 #include <array>
@@ -17,14 +18,14 @@ namespace detail {
 
 /// An operand along a row: advancing, or one value that the compiler may keep in a register although outputs could
 /// alias it.
-template <bool Steps> struct RowOperand {
-  const float *__restrict p;
-  explicit RowOperand(const float *p) : p(p) {}
-  float at(int64_t i) const { return p[i]; }
+template <DataType Type, bool Steps> struct RowOperand {
+  const StoredOf<Type> *__restrict p;
+  explicit RowOperand(const void *p) : p(static_cast<const StoredOf<Type> *>(p)) {}
+  float at(int64_t i) const { return widened(p[i]); }
 };
-template <> struct RowOperand<false> {
+template <DataType Type> struct RowOperand<Type, false> {
   float value;
-  explicit RowOperand(const float *p) : value(*p) {}
+  explicit RowOperand(const void *p) : value(widened(*static_cast<const StoredOf<Type> *>(p))) {}
   float at(int64_t) const { return value; }
 };
 
@@ -42,16 +43,23 @@ inline void expandMask(const uint64_t *words, int64_t first, int64_t length, flo
   }
 }
 
+/// To elements of the types that F says.
 template <typename F> struct FusedPointers {
-  std::array<const float *, F::inputs + 1> in;
-  std::array<float *, F::outputs + 1> out;
+  std::array<const char *, F::inputs + 1> in;
+  std::array<char *, F::outputs + 1> out;
 };
+
+/// Of so many elements of an operand, the inputs first.
+template <typename F> int64_t bytesOf(int operand, int64_t elements) {
+  return elements * static_cast<int64_t>(byteWidth(typeOf<F>(operand)));
+}
 
 template <typename F, size_t... I, size_t... O, size_t... S>
 inline void fusedRow(const F &f, const FusedPointers<F> &row, float *sums, int64_t length, Element element,
                      std::index_sequence<I...>, std::index_sequence<O...>, std::index_sequence<S...>) {
-  const std::tuple<RowOperand<stepOf<F>(I)>...> in(RowOperand<stepOf<F>(I)>(row.in[I])...);
-  const std::array<float *, F::outputs + 1> out = row.out;
+  const std::tuple<RowOperand<typeOf<F>(I), stepOf<F>(I)>...> in(RowOperand<typeOf<F>(I), stepOf<F>(I)>(row.in[I])...);
+  const std::tuple<StoredOf<typeOf<F>(F::inputs + O)> *...> out(
+      static_cast<StoredOf<typeOf<F>(F::inputs + O)> *>(static_cast<void *>(row.out[O]))...);
   (void)in, (void)out, (void)sums;
   // An output may be an input's very bytes, never shifted ones: iterations are independent.
 #pragma GCC ivdep
@@ -62,7 +70,7 @@ inline void fusedRow(const F &f, const FusedPointers<F> &row, float *sums, int64
           f(Element{element.seed, element.step, element.index + static_cast<uint64_t>(i)}, std::get<I>(in).at(i)...);
     else
       value = f(std::get<I>(in).at(i)...);
-    ((out[O][i] = value.v[O]), ...);
+    (store(std::get<O>(out) + i, value.v[O]), ...);
     ((sums[S * Columns::tileWidth + i] += value.v[F::outputs + S]), ...);
   }
 }
@@ -71,7 +79,7 @@ inline void fusedRow(const F &f, const FusedPointers<F> &row, float *sums, int64
 
 template <typename F> class Fused : public Kernel {
   static_assert(F::inputs + F::outputs + F::sums <= FusedGeometry::maxOperands, "too many operands in one region");
-  static_assert(detail::halvesOf<F>(F::inputs + F::outputs) == 0, "the host runtime has no floats of 16 bits");
+  static_assert(detail::countOf<F>(DataType::F16, F::inputs + F::outputs) == 0, "the host runtime has no fp16");
 
 public:
   Fused(Node node, Shape shape, Layout layout, std::initializer_list<Tensor> inputs,
@@ -85,9 +93,9 @@ public:
            std::initializer_list<Tensor> sums, const Tensor &scratch) const {
     Call call{};
     for (size_t i = 0; i < inputs.size() && i < F::inputs; ++i)
-      call.base.in[i] = stream.data<const float>(inputs.begin()[i]);
+      call.base.in[i] = stream.data<const char>(inputs.begin()[i]);
     for (size_t i = 0; i < outputs.size() && i < F::outputs; ++i)
-      call.base.out[i] = stream.data<float>(outputs.begin()[i]);
+      call.base.out[i] = stream.data<char>(outputs.begin()[i]);
     for (size_t i = 0; i < sums.size() && i < F::sums; ++i)
       call.sums[i] = stream.data<float>(sums.begin()[i]);
     call.partials = stream.data<double>(scratch);
@@ -117,7 +125,9 @@ private:
       geometry.finishSums(call.partials, call.sums.data());
   }
 
-  using Repeated = float[F::inputs + 1][Columns::groupWidth];
+  struct Repeated { ///< elements of any type
+    alignas(float) char bytes[F::inputs + 1][Columns::groupWidth * sizeof(float)];
+  };
 
   void runTask(const Call &call, const Columns::Task &task) const {
     float sums[(F::sums > 0 ? F::sums : 1) * Columns::tileWidth];
@@ -140,9 +150,11 @@ private:
   }
 
   void repeatVectors(const Call &call, Repeated &repeated) const {
+    const int64_t whole = geometry.columns.columns;
     for (int i = 0; i < F::inputs; ++i)
-      for (int64_t at = 0; geometry.repeats[i] && at < geometry.columns.columns; at += geometry.rowExtent)
-        std::copy_n(call.base.in[static_cast<size_t>(i)], geometry.rowExtent, repeated[i] + at);
+      for (int64_t at = 0; geometry.repeats[i] && at < whole; at += geometry.rowExtent)
+        std::copy_n(call.base.in[static_cast<size_t>(i)], detail::bytesOf<F>(i, geometry.rowExtent),
+                    repeated.bytes[i] + detail::bytesOf<F>(i, at));
   }
 
   void runWideRow(const Call &call, const Columns::Task &task, int64_t row, const Repeated &repeated,
@@ -169,16 +181,16 @@ private:
           float *mask = expanded[detail::countOf<F>(DataType::Bit, i)];
           const auto *words = static_cast<const uint64_t *>(static_cast<const void *>(at.in[slot]));
           detail::expandMask(words, geometry.offset(i, row) + column, length, mask);
-          at.in[slot] = mask;
+          at.in[slot] = static_cast<const char *>(static_cast<const void *>(mask));
           continue;
         }
       if (geometry.repeats[i])
-        at.in[slot] = repeated[i];
+        at.in[slot] = repeated.bytes[i];
       else
-        at.in[slot] += geometry.offset(i, row) + (detail::stepOf<F>(i) ? column : 0);
+        at.in[slot] += detail::bytesOf<F>(i, geometry.offset(i, row) + (detail::stepOf<F>(i) ? column : 0));
     }
     for (int i = 0; i < F::outputs; ++i)
-      at.out[static_cast<size_t>(i)] += geometry.offset(F::inputs + i, row) + column;
+      at.out[static_cast<size_t>(i)] += detail::bytesOf<F>(F::inputs + i, geometry.offset(F::inputs + i, row) + column);
     Element element = call.element;
     element.index = static_cast<uint64_t>(row * geometry.rowExtent + column);
     detail::fusedRow<F>(f, at, sums, length, element, std::make_index_sequence<F::inputs>(),

@@ -4,6 +4,7 @@
 // What is rebuilt by subtraction is compared with what it was subtracted from.
 #include "runtime/Codec.h"
 #include "runtime/Kernels.h"
+#include "runtime/host/ElementTypes.h"
 #include "runtime/host/Parallel.h"
 #include "runtime/kernels/InversionRules.h"
 
@@ -40,63 +41,73 @@ BatchNormInversion::BatchNormInversion(Node node, Shape x, int64_t slots, float 
 
 void BatchNormInversion::save(Stream &stream, const Tensor &x, const Tensor &scale, const Tensor &bias,
                               const Tensor &saved) const {
-  const float *px = stream.data<float>(x), *pScale = stream.data<float>(scale), *pBias = stream.data<float>(bias);
-  float *pSaved = stream.data<float>(saved);
-  stream.launch(node.as(OpRole::Rebuild), "save_guarded_channels", [this, px, pScale, pBias, pSaved] {
-    const int64_t wanted = forGuarded(pScale, pBias, channels, InversionLimits(from), [](int64_t, int64_t) {});
-    if (wanted > slots)
-      throw MemoryNotAvailable(tooManyGuarded(node, wanted, channels, slots));
-    forGuarded(pScale, pBias, channels, InversionLimits(from), [&](int64_t c, int64_t slot) {
-      for (int64_t p = 0; p < pixels; ++p)
-        pSaved[slot * pixels + p] = px[p * channels + c];
+  const float *pScale = stream.data<float>(scale), *pBias = stream.data<float>(bias);
+  forStored(node, x.type, [&](auto *type) {
+    using T = Stored<decltype(type)>;
+    const T *px = stream.data<T>(x);
+    T *pSaved = stream.data<T>(saved);
+    stream.launch(node.as(OpRole::Rebuild), "save_guarded_channels", [this, px, pScale, pBias, pSaved] {
+      const int64_t wanted = forGuarded(pScale, pBias, channels, InversionLimits(from), [](int64_t, int64_t) {});
+      if (wanted > slots)
+        throw MemoryNotAvailable(tooManyGuarded(node, wanted, channels, slots));
+      forGuarded(pScale, pBias, channels, InversionLimits(from), [&](int64_t c, int64_t slot) {
+        for (int64_t p = 0; p < pixels; ++p)
+          pSaved[slot * pixels + p] = px[p * channels + c];
+      });
     });
   });
 }
 
 void BatchNormInversion::invert(Stream &stream, const Tensor &z, const Tensor &mean, const Tensor &rstd,
                                 const Tensor &scale, const Tensor &bias, const Tensor &saved, const Tensor &x) const {
-  const float *pz = stream.data<float>(z), *pMean = stream.data<float>(mean), *pRstd = stream.data<float>(rstd),
-              *pScale = stream.data<float>(scale), *pBias = stream.data<float>(bias),
-              *pSaved = stream.data<float>(saved);
-  float *px = stream.data<float>(x);
-  stream.launch(node.as(OpRole::Rebuild), "invert_batch_norm_leaky_relu",
-                [this, pz, pMean, pRstd, pScale, pBias, pSaved, px] {
-                  parallelFor((pixels + pixelsPerTask - 1) / pixelsPerTask, [&](int64_t task) {
-                    const int64_t begin = task * pixelsPerTask, end = std::min(pixels, begin + pixelsPerTask);
-                    for (int64_t p = begin; p < end; ++p)
-                      for (int64_t c = 0; c < channels; ++c) {
-                        const float value = pz[p * channels + c], u = value > 0 ? value : value / alpha;
-                        px[p * channels + c] = (u - pBias[c]) / pScale[c] / pRstd[c] + pMean[c];
-                      }
-                    forGuarded(pScale, pBias, channels, InversionLimits(from), [&](int64_t c, int64_t slot) {
+  const float *pMean = stream.data<float>(mean), *pRstd = stream.data<float>(rstd), *pScale = stream.data<float>(scale),
+              *pBias = stream.data<float>(bias);
+  forStored(node, x.type, [&](auto *type) {
+    using T = Stored<decltype(type)>;
+    const T *pz = stream.data<T>(z), *pSaved = stream.data<T>(saved);
+    T *px = stream.data<T>(x);
+    stream.launch(node.as(OpRole::Rebuild), "invert_batch_norm_leaky_relu",
+                  [this, pz, pMean, pRstd, pScale, pBias, pSaved, px] {
+                    parallelFor((pixels + pixelsPerTask - 1) / pixelsPerTask, [&](int64_t task) {
+                      const int64_t begin = task * pixelsPerTask, end = std::min(pixels, begin + pixelsPerTask);
                       for (int64_t p = begin; p < end; ++p)
-                        px[p * channels + c] = pSaved[slot * pixels + p];
+                        for (int64_t c = 0; c < channels; ++c) {
+                          const float value = widened(pz[p * channels + c]), u = value > 0 ? value : value / alpha;
+                          store(px + p * channels + c, (u - pBias[c]) / pScale[c] / pRstd[c] + pMean[c]);
+                        }
+                      forGuarded(pScale, pBias, channels, InversionLimits(from), [&](int64_t c, int64_t slot) {
+                        for (int64_t p = begin; p < end; ++p)
+                          px[p * channels + c] = pSaved[slot * pixels + p];
+                      });
                     });
                   });
-                });
+  });
 }
 
 CancellationCheck::CancellationCheck(Node node, int64_t elements, int64_t parts)
     : Kernel(node), elements(elements), parts(parts) {}
 
 void CancellationCheck::run(Stream &stream, const Tensor &x, const Tensor &y, const Tensor &maxima) const {
-  const float *px = stream.data<float>(x), *py = stream.data<float>(y);
   float *pMaxima = stream.data<float>(maxima);
-  stream.launch(node.as(OpRole::Rebuild), "check_cancellation", [this, px, py, pMaxima] {
-    parallelFor(parts, [&](int64_t part) {
+  forStored(node, x.type, [&, stored = x.type](auto *type) {
+    using T = Stored<decltype(type)>;
+    const T *px = stream.data<T>(x), *py = stream.data<T>(y);
+    stream.launch(node.as(OpRole::Rebuild), "check_cancellation", [this, px, py, pMaxima, stored] {
+      parallelFor(parts, [&](int64_t part) {
+        float largest[2] = {0, 0};
+        for (int64_t i = elements * part / parts; i < elements * (part + 1) / parts; ++i) {
+          largest[0] = std::max(largest[0], std::fabs(widened(px[i])));
+          largest[1] = std::max(largest[1], std::fabs(widened(py[i])));
+        }
+        pMaxima[2 * part] = largest[0];
+        pMaxima[2 * part + 1] = largest[1];
+      });
       float largest[2] = {0, 0};
-      for (int64_t i = elements * part / parts; i < elements * (part + 1) / parts; ++i) {
-        largest[0] = std::max(largest[0], std::fabs(px[i]));
-        largest[1] = std::max(largest[1], std::fabs(py[i]));
-      }
-      pMaxima[2 * part] = largest[0];
-      pMaxima[2 * part + 1] = largest[1];
+      for (int64_t i = 0; i < 2 * parts; ++i)
+        largest[i % 2] = std::max(largest[i % 2], pMaxima[i]);
+      if (cancelled(largest[0], largest[1], stored))
+        throw ValueNotStorable(digitsLost(node, largest[0], largest[1], stored));
     });
-    float largest[2] = {0, 0};
-    for (int64_t i = 0; i < 2 * parts; ++i)
-      largest[i % 2] = std::max(largest[i % 2], pMaxima[i]);
-    if (cancelled(largest[0], largest[1], DataType::F32))
-      throw ValueNotStorable(digitsLost(node, largest[0], largest[1], DataType::F32));
   });
 }
 

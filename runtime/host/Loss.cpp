@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Losses, averaged as PyTorch's "mean" does. Partial sums are kept in double, one per fixed range of samples or
 // elements, and added in order.
+#include "runtime/host/ElementTypes.h"
 #include "runtime/host/Parallel.h"
 #include "runtime/kernels/LossRules.h"
 #include "runtime/kernels/WrongId.h"
@@ -80,14 +81,14 @@ double sumCrossEntropies(const float *px, const Targets &targets, const Samples 
 }
 
 /// Of the sum above, for one sample.
-void differentiate(const float *line, float *gradient, const MixedClasses &mixed, const Samples &samples,
+template <typename T>
+void differentiate(const float *line, T *gradient, const MixedClasses &mixed, const Samples &samples,
                    const SmoothedTarget &smoothed, int64_t counted) {
   const bool counts = mixed.weights[0] != 0 || mixed.weights[1] != 0;
   const double shift = counts ? logSumExp(line, samples.classes, samples.inner) : 0;
-  for (int64_t k = 0; k < samples.classes; ++k) {
-    gradient[k * samples.inner] =
-        counts ? mixedSlope(probabilityOf(line[k * samples.inner], shift), k, mixed, smoothed, counted) : 0;
-  }
+  for (int64_t k = 0; k < samples.classes; ++k)
+    store(gradient + k * samples.inner,
+          counts ? mixedSlope(probabilityOf(line[k * samples.inner], shift), k, mixed, smoothed, counted) : 0);
 }
 
 PositiveWeights weightsOf(Stream &stream, const Tensor &positives, const Shape &x) {
@@ -132,28 +133,30 @@ void Loss::backward(Stream &stream, const Tensor &logits, const Tensor &target, 
                     const Tensor &positives) const {
   const float *px = stream.data<float>(logits);
   const void *pt = stream.address(target);
-  float *pdx = stream.data<float>(dx);
   const Targets targets(pt, ignoreIndex, stream.session.state);
   const PositiveWeights weights = weightsOf(stream, positives, x);
-  stream.launch(node, "loss_backward", [this, px, pt, pdx, targets, weights] {
-    if (kind == LossKind::SoftmaxCrossEntropy) {
-      const Samples samples(x);
-      const int64_t counted = checkTargets(node, targets.classes, samples, ignoreIndex);
-      const SmoothedTarget smoothed(targets.smoothing, samples.classes);
-      parallelFor(samples.count, [&](int64_t s) {
-        const int64_t at = samples.offset(s);
-        differentiate(px + at, pdx + at, targets.of(s, samples), samples, smoothed, counted);
+  forStored(node, dx.type, [&](auto *type) {
+    auto *pdx = stream.data<Stored<decltype(type)>>(dx);
+    stream.launch(node, "loss_backward", [this, px, pt, pdx, targets, weights] {
+      if (kind == LossKind::SoftmaxCrossEntropy) {
+        const Samples samples(x);
+        const int64_t counted = checkTargets(node, targets.classes, samples, ignoreIndex);
+        const SmoothedTarget smoothed(targets.smoothing, samples.classes);
+        parallelFor(samples.count, [&](int64_t s) {
+          const int64_t at = samples.offset(s);
+          differentiate(px + at, pdx + at, targets.of(s, samples), samples, smoothed, counted);
+        });
+        return;
+      }
+      const auto *wanted = static_cast<const float *>(pt);
+      const float ignored = ignoredElement(ignoreIndex);
+      const auto counted = static_cast<double>(countElements(wanted, x.elements(), ignoreIndex));
+      parallelRanges(x.elements(), 1 << 14, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i)
+          store(pdx + i, countsElement(wanted[i], ignored)
+                             ? static_cast<float>(elementGradient(kind, px[i], wanted[i], weights.of(i)) / counted)
+                             : 0);
       });
-      return;
-    }
-    const auto *wanted = static_cast<const float *>(pt);
-    const float ignored = ignoredElement(ignoreIndex);
-    const auto counted = static_cast<double>(countElements(wanted, x.elements(), ignoreIndex));
-    parallelRanges(x.elements(), 1 << 14, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i)
-        pdx[i] = countsElement(wanted[i], ignored)
-                     ? static_cast<float>(elementGradient(kind, px[i], wanted[i], weights.of(i)) / counted)
-                     : 0;
     });
   });
 }

@@ -2,6 +2,7 @@
 // Local response normalization over the channels of NHWC pixels. Sums over a window are taken in
 // double. The backward pass recomputes them instead of keeping twice the tensor.
 #include "runtime/Kernels.h"
+#include "runtime/host/ElementTypes.h"
 #include "runtime/host/Parallel.h"
 
 #include <algorithm>
@@ -43,10 +44,11 @@ void negativePowers(const double *s, double *powers, int64_t channels, float bet
 }
 
 /// For one pixel: s = bias + alpha/size * sum of squares, and s^-beta. `work` holds one channel vector.
-void scales(const float *x, const Geometry &g, double ratio, double bias, float beta, double *work, double *s,
+template <typename T>
+void scales(const T *x, const Geometry &g, double ratio, double bias, float beta, double *work, double *s,
             double *powers) {
   for (int64_t c = 0; c < g.channels; ++c)
-    work[c] = static_cast<double>(x[c]) * static_cast<double>(x[c]);
+    work[c] = static_cast<double>(widened(x[c])) * static_cast<double>(widened(x[c]));
   windowSums(work, s, g.channels, g.before, g.after);
   for (int64_t c = 0; c < g.channels; ++c)
     s[c] = bias + ratio * s[c];
@@ -64,44 +66,52 @@ Lrn::Lrn(Node node, Shape x, int64_t size, float alpha, float beta, float bias)
 }
 
 void Lrn::forward(Stream &stream, const Tensor &input, const Tensor &output, const Tensor &scratch) const {
-  const float *px = stream.data<float>(input);
-  float *py = stream.data<float>(output);
   double *buffers = stream.data<double>(scratch);
-  stream.launch(node, "lrn", [this, px, py, buffers] {
-    const Geometry g(x, size);
-    parallelFor(slabs, [&](int64_t slab) {
-      double *work = buffers + slab * 4 * g.channels, *s = work + g.channels, *powers = s + g.channels;
-      for (int64_t pixel = g.pixels * slab / slabs; pixel < g.pixels * (slab + 1) / slabs; ++pixel) {
-        const float *from = px + pixel * g.channels;
-        scales(from, g, static_cast<double>(alpha) / static_cast<double>(size), bias, beta, work, s, powers);
-        for (int64_t c = 0; c < g.channels; ++c)
-          py[pixel * g.channels + c] = static_cast<float>(from[c] * powers[c]);
-      }
+  forStored(node, input.type, [&](auto *type) {
+    using T = Stored<decltype(type)>;
+    const T *px = stream.data<T>(input);
+    T *py = stream.data<T>(output);
+    stream.launch(node, "lrn", [this, px, py, buffers] {
+      const Geometry g(x, size);
+      parallelFor(slabs, [&](int64_t slab) {
+        double *work = buffers + slab * 4 * g.channels, *s = work + g.channels, *powers = s + g.channels;
+        for (int64_t pixel = g.pixels * slab / slabs; pixel < g.pixels * (slab + 1) / slabs; ++pixel) {
+          const T *from = px + pixel * g.channels;
+          scales(from, g, static_cast<double>(alpha) / static_cast<double>(size), bias, beta, work, s, powers);
+          for (int64_t c = 0; c < g.channels; ++c)
+            store(py + pixel * g.channels + c, static_cast<float>(widened(from[c]) * powers[c]));
+        }
+      });
     });
   });
 }
 
 void Lrn::backward(Stream &stream, const Tensor &dy, const Tensor &input, const Tensor &dx,
                    const Tensor &scratch) const {
-  const float *pdy = stream.data<float>(dy), *px = stream.data<float>(input);
-  float *pdx = stream.data<float>(dx);
   double *buffers = stream.data<double>(scratch);
-  stream.launch(node, "lrn_backward", [this, pdy, px, pdx, buffers] {
-    const Geometry g(x, size);
-    const double ratio = static_cast<double>(alpha) / static_cast<double>(size);
-    parallelFor(slabs, [&](int64_t slab) {
-      double *work = buffers + slab * 4 * g.channels, *s = work + g.channels, *powers = s + g.channels,
-             *sums = powers + g.channels;
-      for (int64_t pixel = g.pixels * slab / slabs; pixel < g.pixels * (slab + 1) / slabs; ++pixel) {
-        const float *from = px + pixel * g.channels, *gradient = pdy + pixel * g.channels;
-        scales(from, g, ratio, bias, beta, work, s, powers);
-        for (int64_t c = 0; c < g.channels; ++c)
-          work[c] = static_cast<double>(gradient[c]) * static_cast<double>(from[c]) * powers[c] / s[c];
-        windowSums(work, sums, g.channels, g.after, g.before); // the channels whose window holds this one
-        for (int64_t c = 0; c < g.channels; ++c)
-          pdx[pixel * g.channels + c] =
-              static_cast<float>(gradient[c] * powers[c] - 2 * ratio * static_cast<double>(beta) * from[c] * sums[c]);
-      }
+  forStored(node, input.type, [&](auto *type) {
+    using T = Stored<decltype(type)>;
+    const T *pdy = stream.data<T>(dy), *px = stream.data<T>(input);
+    T *pdx = stream.data<T>(dx);
+    stream.launch(node, "lrn_backward", [this, pdy, px, pdx, buffers] {
+      const Geometry g(x, size);
+      const double ratio = static_cast<double>(alpha) / static_cast<double>(size);
+      parallelFor(slabs, [&](int64_t slab) {
+        double *work = buffers + slab * 4 * g.channels, *s = work + g.channels, *powers = s + g.channels,
+               *sums = powers + g.channels;
+        for (int64_t pixel = g.pixels * slab / slabs; pixel < g.pixels * (slab + 1) / slabs; ++pixel) {
+          const T *from = px + pixel * g.channels, *gradient = pdy + pixel * g.channels;
+          scales(from, g, ratio, bias, beta, work, s, powers);
+          for (int64_t c = 0; c < g.channels; ++c)
+            work[c] =
+                static_cast<double>(widened(gradient[c])) * static_cast<double>(widened(from[c])) * powers[c] / s[c];
+          windowSums(work, sums, g.channels, g.after, g.before); // the channels whose window holds this one
+          for (int64_t c = 0; c < g.channels; ++c)
+            store(pdx + pixel * g.channels + c,
+                  static_cast<float>(widened(gradient[c]) * powers[c] -
+                                     2 * ratio * static_cast<double>(beta) * widened(from[c]) * sums[c]));
+        }
+      });
     });
   });
 }

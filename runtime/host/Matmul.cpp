@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products through oneDNN's matmul, or through ours ("blocked") where oneDNN has only its gemm, which allocates
-// memory of its own. Leading dimensions of the left factor are folded into its rows where the right one has none: one
-// large product instead of many small ones. The bias is added by oneDNN where it is one row, else by a loop of ours.
+// memory of its own, or none. Leading dimensions of the left factor are folded into its rows where the right one has
+// none: one large product instead of many small ones. The bias is added by oneDNN where it is one row, else by a loop
+// of ours.
 #include "runtime/host/MatmulEngine.h"
 
 #include "runtime/host/BlockedMatmul.h"
@@ -20,22 +21,32 @@ struct Matmul::Impl {
   bool fusedBias = false, ownBias = false;
   MatmulShape shape;
   float alpha = 1;
+  DataType result = DataType::F32;
 
-  void addBias(float *c, const float *bias) const {
+  template <typename C, typename B> void addBias(C *c, const B *bias) const {
     const int64_t columns = shape.n;
     parallelRanges(shape.rows, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, columns)),
                    [&](int64_t begin, int64_t end) {
                      for (int64_t row = begin; row < end; ++row) {
-                       const float *from = bias + row % shape.biasRows * shape.biasRowStep;
-                       float *to = c + row * columns;
+                       const B *from = bias + row % shape.biasRows * shape.biasRowStep;
+                       C *to = c + row * columns;
                        for (int64_t i = 0; i < columns; ++i)
-                         to[i] += shape.beta * from[i * shape.biasColumnStep];
+                         store(to + i, widened(to[i]) + shape.beta * widened(from[i * shape.biasColumnStep]));
                      }
                    });
   }
-  void run(const float *pa, const float *pb, const float *pBias, float *pc, void *pad) const {
+  /// A row has the result's type, any other bias is of floats.
+  void addBias(void *c, const void *bias) const {
+    if (result == DataType::F32)
+      addBias(static_cast<float *>(c), static_cast<const float *>(bias));
+    else if (shape.rowBias)
+      addBias(static_cast<BFloat16 *>(c), static_cast<const BFloat16 *>(bias));
+    else
+      addBias(static_cast<BFloat16 *>(c), static_cast<const float *>(bias));
+  }
+  void run(const void *pa, const void *pb, const void *pBias, void *pc, void *pad) const {
     if (!product)
-      own.run(pa, pb, alpha, pc, pad);
+      own.run(pa, pb, alpha, fusedBias ? pBias : nullptr, pc, pad);
     else if (fusedBias)
       product.execute(
           {{DNNL_ARG_SRC, &a, pa}, {DNNL_ARG_WEIGHTS, &b, pb}, {DNNL_ARG_BIAS, &bias, pBias}, {DNNL_ARG_DST, &c, pc}},
@@ -50,7 +61,7 @@ struct Matmul::Impl {
 namespace {
 
 /// Extents and strides of op(m) with `rank` dimensions; missing leading ones have extent 1.
-memory::desc operand(const Shape &shape, bool transpose, int rank) {
+memory::desc operand(const Shape &shape, bool transpose, int rank, DataType type) {
   memory::dims dims(static_cast<size_t>(rank), 1), strides(static_cast<size_t>(rank), 1);
   int64_t step = 1;
   for (int i = shape.rank - 1; i >= 0; --i) {
@@ -65,7 +76,7 @@ memory::desc operand(const Shape &shape, bool transpose, int rank) {
     std::swap(dims[static_cast<size_t>(rank - 1)], dims[static_cast<size_t>(rank - 2)]);
     std::swap(strides[static_cast<size_t>(rank - 1)], strides[static_cast<size_t>(rank - 2)]);
   }
-  return {dims, memory::data_type::f32, strides};
+  return {dims, dnnlType(type), strides};
 }
 
 /// [B.., M, K] as [B*M, K].
@@ -83,18 +94,20 @@ struct Description {
       right = {right[right.rank - 2], right[right.rank - 1]};
     }
     const int rank = std::max(std::max(left.rank, right.rank), result.rank);
-    a = operand(left, g.transposeA, rank);
-    b = operand(right, g.transposeB, rank);
-    c = operand(result, false, rank);
+    a = operand(left, g.transposeA, rank, g.factors);
+    b = operand(right, g.transposeB, rank, g.factors);
+    c = operand(result, false, rank, g.result);
     if (g.alpha != 1)
       attributes.set_output_scales(0, {g.alpha});
     if (shape.rowBias && g.alpha == 1)
-      bias = operand({1, shape.n}, false, rank);
+      bias = operand({1, shape.n}, false, rank, g.result);
   }
   /// The first implementation of that name, or of any; one that allocates on its own does not count.
   bool find(const char *name, dnnl::matmul::primitive_desc &found) const {
     const dnnl::matmul::desc desc = bias.is_zero() ? dnnl::matmul::desc(a, b, c) : dnnl::matmul::desc(a, b, bias, c);
-    dnnl::matmul::primitive_desc pd(desc, attributes, dnnlEngine());
+    dnnl::matmul::primitive_desc pd(desc, attributes, dnnlEngine(), /*allow_empty=*/true);
+    if (!pd)
+      return false;
     do {
       const std::string own = pd.impl_info_str();
       const bool allocates = own.find("gemm") != std::string::npos, slow = own.find("ref") != std::string::npos;
@@ -115,7 +128,7 @@ std::vector<MatmulCandidate> matmulCandidates(const MatmulGeometry &g) {
   dnnl::matmul::primitive_desc found;
   if (Description(g, shape).find("", found))
     candidates.push_back({found.impl_info_str(), found.scratchpad_desc().get_size(), 1});
-  const BlockedMatmul own(shape, g.transposeA, g.transposeB);
+  const BlockedMatmul own(shape, g.transposeA, g.transposeB, g.factors, g.result);
   candidates.push_back({blockedMatmul, own.workspaceBytes(), candidates.empty() ? 1.2 : 1.6});
   return candidates;
 }
@@ -123,13 +136,13 @@ std::vector<MatmulCandidate> matmulCandidates(const MatmulGeometry &g) {
 Matmul::Matmul(Node node, Shape a, Shape b, Shape c, bool transposeA, bool transposeB, float alpha, float beta,
                Shape bias, Algorithm algorithm, DataType factors, DataType result)
     : Kernel(node), impl(std::make_unique<Impl>()) {
-  requireF32(node, factors);
-  requireF32(node, result);
+  refuseF16(node, factors);
+  refuseF16(node, result);
   const MatmulShape shape = impl->shape = MatmulShape(node, a, b, c, transposeA, transposeB, beta, bias);
-  impl->alpha = alpha;
+  impl->alpha = alpha, impl->result = result;
   impl->ownBias = shape.ownBias || shape.rowBias;
   describe(node, "matrix product", [&] {
-    const Description description({a, b, c, transposeA, transposeB, alpha, beta, bias}, shape);
+    const Description description({a, b, c, transposeA, transposeB, alpha, beta, bias, factors, result}, shape);
     dnnl::matmul::primitive_desc pd;
     if (std::string(algorithm.name) != blockedMatmul && description.find(algorithm.name, pd)) {
       impl->a = description.a, impl->b = description.b, impl->c = description.c, impl->bias = description.bias;
@@ -141,8 +154,11 @@ Matmul::Matmul(Node node, Shape a, Shape b, Shape c, bool transposeA, bool trans
                                algorithm.name + "'; compile the model again on it");
     }
   });
-  if (!impl->product)
-    impl->own = BlockedMatmul(shape, transposeA, transposeB);
+  if (!impl->product) {
+    impl->fusedBias = shape.rowBias && isHalf(factors);
+    impl->ownBias = impl->ownBias && !impl->fusedBias;
+    impl->own = BlockedMatmul(shape, transposeA, transposeB, factors, result);
+  }
   workspace = impl->product ? impl->product.scratchpadBytes() : impl->own.workspaceBytes();
 }
 
@@ -151,9 +167,8 @@ Matmul::Matmul(Matmul &&) = default;
 
 void Matmul::run(Stream &stream, const Tensor &a, const Tensor &b, const Tensor &bias, const Tensor &c,
                  const Tensor &scratch) const {
-  const float *pa = stream.data<float>(a), *pb = stream.data<float>(b), *pBias = stream.data<float>(bias);
-  float *pc = stream.data<float>(c);
-  void *pad = stream.address(scratch);
+  const void *pa = stream.address(a), *pb = stream.address(b), *pBias = stream.address(bias);
+  void *pc = stream.address(c), *pad = stream.address(scratch);
   stream.launch(node, "matmul", [impl = impl.get(), pa, pb, pBias, pc, pad] { impl->run(pa, pb, pBias, pc, pad); });
 }
 

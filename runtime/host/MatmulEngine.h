@@ -17,6 +17,7 @@ struct MatmulGeometry {
   bool transposeA, transposeB;
   float alpha = 1, beta = 1;
   Shape bias;
+  DataType factors = DataType::F32, result = DataType::F32;
 };
 
 /// As ConvCandidate.

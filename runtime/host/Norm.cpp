@@ -4,6 +4,7 @@
 // digits of the variance.
 #include "runtime/Columns.h"
 #include "runtime/Kernels.h"
+#include "runtime/host/ElementTypes.h"
 #include "runtime/host/Parallel.h"
 
 #include <cmath>
@@ -25,18 +26,19 @@ void mergeBlock(double *__restrict mean, double *__restrict m2, const float *__r
   }
 }
 
-void blockStatistics(const float *x, int64_t rows, int64_t stride, int64_t width, float *__restrict mean,
+template <typename T>
+void blockStatistics(const T *x, int64_t rows, int64_t stride, int64_t width, float *__restrict mean,
                      float *__restrict m2) {
   std::fill_n(mean, width, 0.0f);
   std::fill_n(m2, width, 0.0f);
   for (int64_t row = 0; row < rows; ++row)
     for (int64_t i = 0; i < width; ++i)
-      mean[i] += x[row * stride + i];
+      mean[i] += widened(x[row * stride + i]);
   for (int64_t i = 0; i < width; ++i)
     mean[i] /= static_cast<float>(rows);
   for (int64_t row = 0; row < rows; ++row)
     for (int64_t i = 0; i < width; ++i) {
-      const float distance = x[row * stride + i] - mean[i];
+      const float distance = widened(x[row * stride + i]) - mean[i];
       m2[i] += distance * distance;
     }
 }
@@ -57,7 +59,7 @@ struct Pixels {
   int64_t count() const { return columns.rows * group + rest; }
 };
 
-void partialStatistics(const float *x, const Columns &columns, int64_t index, double *partials) {
+template <typename T> void partialStatistics(const T *x, const Columns &columns, int64_t index, double *partials) {
   const Columns::Task task = columns.task(index);
   double *mean = partials + 2 * task.chunk * columns.columns + task.columnBegin, *m2 = mean + columns.columns;
   std::fill_n(mean, task.width, 0.0);
@@ -84,7 +86,7 @@ void merge(double *mean, double *m2, const double *otherMean, const double *othe
 
 /// Merges chunks, then the pixels of wide rows, then the remaining pixels, each in order, into the first `channels`
 /// columns.
-void mergeAll(const Pixels &pixels, const float *x, double *partials) {
+template <typename T> void mergeAll(const Pixels &pixels, const T *x, double *partials) {
   const Columns &columns = pixels.columns;
   double *mean = partials, *m2 = partials + columns.columns;
   for (int64_t chunk = 1; chunk < columns.chunks; ++chunk) {
@@ -113,18 +115,20 @@ BatchNormStatistics::BatchNormStatistics(Node node, Shape x, float epsilon) : Ke
 
 void BatchNormStatistics::run(Stream &stream, const Tensor &input, const Tensor &mean, const Tensor &rstd,
                               const Tensor &scratch) const {
-  const float *px = stream.data<float>(input);
   float *pMean = stream.data<float>(mean), *pRstd = stream.data<float>(rstd);
   double *partials = stream.data<double>(scratch);
-  stream.launch(node, "batch_norm_statistics", [this, px, pMean, pRstd, partials] {
-    const Pixels pixels(x);
-    parallelFor(pixels.columns.tasks(), [&](int64_t task) { partialStatistics(px, pixels.columns, task, partials); });
-    mergeAll(pixels, px, partials);
-    for (int64_t i = 0; i < pixels.channels; ++i) {
-      const double variance = partials[pixels.columns.columns + i] / static_cast<double>(pixels.count());
-      pMean[i] = static_cast<float>(partials[i]);
-      pRstd[i] = static_cast<float>(1 / std::sqrt(variance + static_cast<double>(epsilon)));
-    }
+  forStored(node, input.type, [&](auto *type) {
+    const auto *px = stream.data<Stored<decltype(type)>>(input);
+    stream.launch(node, "batch_norm_statistics", [this, px, pMean, pRstd, partials] {
+      const Pixels pixels(x);
+      parallelFor(pixels.columns.tasks(), [&](int64_t task) { partialStatistics(px, pixels.columns, task, partials); });
+      mergeAll(pixels, px, partials);
+      for (int64_t i = 0; i < pixels.channels; ++i) {
+        const double variance = partials[pixels.columns.columns + i] / static_cast<double>(pixels.count());
+        pMean[i] = static_cast<float>(partials[i]);
+        pRstd[i] = static_cast<float>(1 / std::sqrt(variance + static_cast<double>(epsilon)));
+      }
+    });
   });
 }
 

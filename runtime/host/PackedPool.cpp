@@ -4,6 +4,7 @@
 
 #include "runtime/Stream.h"
 #include "runtime/host/Codec.h"
+#include "runtime/kernels/BFloat16.h"
 
 #include <algorithm>
 #include <string>
@@ -21,7 +22,7 @@ void PackedPool::beginStep() {
   pieces.clear();
 }
 
-size_t PackedPool::store(const Tensor &slot, const float *x, int64_t elements) {
+template <typename T> size_t PackedPool::store(const Tensor &slot, const T *x, int64_t elements) {
   char *end = begin + used; // which only this thread and beginStep() change
   const size_t room = capacity - used;
   const auto bytes = static_cast<size_t>(packZeroValuesDensely(x, elements, end, static_cast<int64_t>(room)));
@@ -42,7 +43,7 @@ size_t PackedPool::store(const Tensor &slot, const float *x, int64_t elements) {
   return bytes;
 }
 
-void PackedPool::load(const Tensor &slot, float *x, int64_t elements, const char *node) const {
+template <typename T> void PackedPool::load(const Tensor &slot, T *x, int64_t elements, const char *node) const {
   Piece piece;
   {
     std::lock_guard<std::mutex> lock(mutex);
@@ -55,6 +56,11 @@ void PackedPool::load(const Tensor &slot, float *x, int64_t elements, const char
   }
   unpackZeroValues(piece.data, piece.bytes, elements, x, node, !piece.ownSlot);
 }
+
+template size_t PackedPool::store(const Tensor &, const float *, int64_t);
+template size_t PackedPool::store(const Tensor &, const BFloat16 *, int64_t);
+template void PackedPool::load(const Tensor &, float *, int64_t, const char *) const;
+template void PackedPool::load(const Tensor &, BFloat16 *, int64_t, const char *) const;
 
 size_t PackedPool::peakBytes() const {
   std::lock_guard<std::mutex> lock(mutex);

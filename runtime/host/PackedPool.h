@@ -19,9 +19,9 @@ public:
   /// Forgets all tensors. Nothing of another step is running.
   void beginStep();
   /// One thread at a time. Returns the bytes of the packed form, wherever it is.
-  size_t store(const Tensor &slot, const float *x, int64_t elements);
+  template <typename T> size_t store(const Tensor &slot, const T *x, int64_t elements);
   /// Throws MemoryNotAvailable when there was no place for the tensor, std::runtime_error when its bytes were changed.
-  void load(const Tensor &slot, float *x, int64_t elements, const char *node) const;
+  template <typename T> void load(const Tensor &slot, T *x, int64_t elements, const char *node) const;
 
   const char *begins() const { return begin; }
   /// Most bytes in use at once, padding between tensors included, and what went to the spill arena, since the

@@ -2,6 +2,7 @@
 // Pooling on NHWC volumes; images have one slice. Loops run over windows outside and a tile of channels inside, so that
 // they vectorize. Backward passes gather: each input pixel adds up the windows that hold it, in a fixed order, and no
 // two threads write the same place.
+#include "runtime/host/ElementTypes.h"
 #include "runtime/host/Parallel.h"
 #include "runtime/kernels/Windows.h"
 
@@ -13,7 +14,8 @@ namespace sluice {
 
 namespace {
 
-constexpr int64_t tile = 64; ///< channels handled together: their state stays in registers or the first-level cache
+constexpr int64_t tile = 64;     ///< channels handled together: their state stays in registers or the first-level cache
+constexpr int64_t sumTile = 512; ///< the same of gradients, which windows are looked up for once
 
 /// Calls body(pixel, its offset) for all pixels of a volume, rows in parallel.
 template <typename Body> void forPixels(const Shape &shape, Body &&body) {
@@ -47,8 +49,25 @@ template <typename Body> void forWindows(const Shape &y, const Window &w, const 
       }
 }
 
-template <typename Index>
-void maxForward(const float *px, float *py, Index *indices, const Shape &x, const Shape &y, const Window &w) {
+template <typename T> void storeAll(const float *from, int64_t count, T *to) {
+  for (int64_t i = 0; i < count; ++i)
+    store(to + i, from[i]);
+}
+
+/// Calls sum(c, width, sums) for tiles [c, c + width) of the channels of a gradient at `to`, and stores what it makes
+/// of sums, which are 0 before.
+template <typename T, typename Sum> void sumChannels(T *to, int64_t channels, Sum &&sum) {
+  for (int64_t c = 0; c < channels; c += sumTile) {
+    const int64_t width = std::min(sumTile, channels - c);
+    float sums[sumTile];
+    std::fill_n(sums, width, 0.0f);
+    sum(c, width, sums);
+    storeAll(sums, width, to + c);
+  }
+}
+
+template <typename T, typename Index>
+void maxForward(const T *px, T *py, Index *indices, const Shape &x, const Shape &y, const Window &w) {
   forPixels(y, [&](const Pixel &o, int64_t offset) {
     for (int64_t c = 0; c < y[1]; c += tile) {
       const int64_t width = std::min(tile, y[1] - c);
@@ -58,16 +77,17 @@ void maxForward(const float *px, float *py, Index *indices, const Shape &x, cons
       std::fill_n(best, width, -std::numeric_limits<float>::infinity());
       std::fill_n(where, width, 0);
       forTaps(x, w, o, [&](int64_t tap, int64_t source) {
-        const float *from = px + source + c;
+        const T *from = px + source + c;
         const auto position = static_cast<int32_t>(tap);
         for (int64_t i = 0; i < width; ++i) {
-          const bool wins = first | (from[i] > best[i]) | (from[i] != from[i]);
-          best[i] = wins ? from[i] : best[i];
+          const float value = widened(from[i]);
+          const bool wins = first | (value > best[i]) | (value != value);
+          best[i] = wins ? value : best[i];
           where[i] = wins ? position : where[i];
         }
         first = false;
       });
-      std::copy_n(best, width, py + offset + c);
+      storeAll(best, width, py + offset + c);
       if (indices)
         for (int64_t i = 0; i < width; ++i)
           indices[offset + c + i] = static_cast<Index>(where[i]);
@@ -75,24 +95,24 @@ void maxForward(const float *px, float *py, Index *indices, const Shape &x, cons
   });
 }
 
-template <typename Index>
-void maxBackward(const float *pdy, const Index *indices, float *pdx, const Shape &x, const Shape &y, const Window &w) {
+template <typename T, typename Index>
+void maxBackward(const T *pdy, const Index *indices, T *pdx, const Shape &x, const Shape &y, const Window &w) {
   forPixels(x, [&](const Pixel &at, int64_t offset) {
-    std::fill_n(pdx + offset, x[1], 0.0f);
-    forWindows(y, w, at, [&](int64_t tap, const Pixel &, int64_t from) {
-      const float *__restrict gradient = pdy + from;
-      const Index *__restrict winner = indices + from;
-      float *__restrict to = pdx + offset;
-      const auto position = static_cast<Index>(tap);
-      for (int64_t i = 0; i < x[1]; ++i)
-        to[i] += winner[i] == position ? gradient[i] : 0.0f;
+    sumChannels(pdx + offset, x[1], [&](int64_t c, int64_t width, float *__restrict sums) {
+      forWindows(y, w, at, [&](int64_t tap, const Pixel &, int64_t from) {
+        const T *__restrict gradient = pdy + from + c;
+        const Index *__restrict winner = indices + from + c;
+        const auto position = static_cast<Index>(tap);
+        for (int64_t i = 0; i < width; ++i)
+          sums[i] += winner[i] == position ? widened(gradient[i]) : 0.0f;
+      });
     });
   });
 }
 
 /// One average pixel, a tile of channels: each row of the window is summed in float, rows in double.
-void averagePixel(const float *px, float *to, const Shape &x, const Window &w, const Pixel &o, int64_t c,
-                  float weight) {
+template <typename T>
+void averagePixel(const T *px, T *to, const Shape &x, const Window &w, const Pixel &o, int64_t c, float weight) {
   const int64_t width = std::min(tile, x[1] - c);
   double total[tile] = {};
   for (int64_t line = 0; line < w.kernel[0] * w.kernel[1]; ++line) {
@@ -104,15 +124,15 @@ void averagePixel(const float *px, float *to, const Shape &x, const Window &w, c
       at.x = tapPosition(w, 2, o.x, kx);
       if (at.x < 0 || at.x >= x[4])
         continue;
-      const float *from = px + offsetOf(x, at) + c;
+      const T *from = px + offsetOf(x, at) + c;
       for (int64_t i = 0; i < width; ++i)
-        sum[i] += from[i];
+        sum[i] += widened(from[i]);
     }
     for (int64_t i = 0; i < width; ++i)
       total[i] += static_cast<double>(sum[i]);
   }
   for (int64_t i = 0; i < width; ++i)
-    to[i] = static_cast<float>(total[i] * static_cast<double>(weight));
+    store(to + i, static_cast<float>(total[i] * static_cast<double>(weight)));
 }
 
 } // namespace
@@ -124,29 +144,35 @@ MaxPool::MaxPool(Node node, Shape x, Shape y, Window window)
 
 void MaxPool::forward(Stream &stream, const Tensor &input, const Tensor &output, const Tensor &indices,
                       const Tensor &) const {
-  const float *px = stream.data<float>(input);
-  float *py = stream.data<float>(output);
   void *where = stream.address(indices);
   const bool bytes = indices.type == DataType::U8;
-  stream.launch(node, "max_pool", [this, px, py, where, bytes] {
-    if (bytes)
-      maxForward(px, py, static_cast<uint8_t *>(where), x, y, window);
-    else
-      maxForward(px, py, static_cast<int32_t *>(where), x, y, window);
+  forStored(node, input.type, [&](auto *type) {
+    using T = Stored<decltype(type)>;
+    const T *px = stream.data<T>(input);
+    T *py = stream.data<T>(output);
+    stream.launch(node, "max_pool", [this, px, py, where, bytes] {
+      if (bytes)
+        maxForward(px, py, static_cast<uint8_t *>(where), x, y, window);
+      else
+        maxForward(px, py, static_cast<int32_t *>(where), x, y, window);
+    });
   });
 }
 
 void MaxPool::backward(Stream &stream, const Tensor &dy, const Tensor &indices, const Tensor &dx,
                        const Tensor &) const {
-  const float *pdy = stream.data<float>(dy);
-  float *pdx = stream.data<float>(dx);
   const void *where = stream.address(indices);
   const bool bytes = indices.type == DataType::U8;
-  stream.launch(node, "max_pool_backward", [this, pdy, pdx, where, bytes] {
-    if (bytes)
-      maxBackward(pdy, static_cast<const uint8_t *>(where), pdx, x, y, window);
-    else
-      maxBackward(pdy, static_cast<const int32_t *>(where), pdx, x, y, window);
+  forStored(node, dx.type, [&](auto *type) {
+    using T = Stored<decltype(type)>;
+    const T *pdy = stream.data<T>(dy);
+    T *pdx = stream.data<T>(dx);
+    stream.launch(node, "max_pool_backward", [this, pdy, pdx, where, bytes] {
+      if (bytes)
+        maxBackward(pdy, static_cast<const uint8_t *>(where), pdx, x, y, window);
+      else
+        maxBackward(pdy, static_cast<const int32_t *>(where), pdx, x, y, window);
+    });
   });
 }
 
@@ -156,30 +182,36 @@ AveragePool::AveragePool(Node node, Shape x, Shape y, Window window, bool countI
 }
 
 void AveragePool::forward(Stream &stream, const Tensor &input, const Tensor &output, const Tensor &) const {
-  const float *px = stream.data<float>(input);
-  float *py = stream.data<float>(output);
-  stream.launch(node, "average_pool", [this, px, py] {
-    const int64_t tiles = (x[1] + tile - 1) / tile;
-    parallelFor(y[0] * y[2] * y[3] * tiles, [&](int64_t task) {
-      const int64_t c = task % tiles * tile, line = task / tiles;
-      for (Pixel o = pixelAt(y, line * y[4]); o.x < y[4]; ++o.x)
-        averagePixel(px, py + offsetOf(y, o) + c, x, window, o, c, averageWeight(x, window, countIncludePad, o));
+  forStored(node, input.type, [&](auto *type) {
+    using T = Stored<decltype(type)>;
+    const T *px = stream.data<T>(input);
+    T *py = stream.data<T>(output);
+    stream.launch(node, "average_pool", [this, px, py] {
+      const int64_t tiles = (x[1] + tile - 1) / tile;
+      parallelFor(y[0] * y[2] * y[3] * tiles, [&](int64_t task) {
+        const int64_t c = task % tiles * tile, line = task / tiles;
+        for (Pixel o = pixelAt(y, line * y[4]); o.x < y[4]; ++o.x)
+          averagePixel(px, py + offsetOf(y, o) + c, x, window, o, c, averageWeight(x, window, countIncludePad, o));
+      });
     });
   });
 }
 
 void AveragePool::backward(Stream &stream, const Tensor &dy, const Tensor &dx, const Tensor &) const {
-  const float *pdy = stream.data<float>(dy);
-  float *pdx = stream.data<float>(dx);
-  stream.launch(node, "average_pool_backward", [this, pdy, pdx] {
-    forPixels(x, [&](const Pixel &at, int64_t offset) {
-      float *__restrict to = pdx + offset;
-      std::fill_n(to, x[1], 0.0f);
-      forWindows(y, window, at, [&](int64_t, const Pixel &o, int64_t offsetOfResult) {
-        const float *__restrict from = pdy + offsetOfResult;
-        const float weight = averageWeight(x, window, countIncludePad, o);
-        for (int64_t i = 0; i < x[1]; ++i)
-          to[i] += from[i] * weight;
+  forStored(node, dx.type, [&](auto *type) {
+    using T = Stored<decltype(type)>;
+    const T *pdy = stream.data<T>(dy);
+    T *pdx = stream.data<T>(dx);
+    stream.launch(node, "average_pool_backward", [this, pdy, pdx] {
+      forPixels(x, [&](const Pixel &at, int64_t offset) {
+        sumChannels(pdx + offset, x[1], [&](int64_t c, int64_t width, float *__restrict sums) {
+          forWindows(y, window, at, [&](int64_t, const Pixel &o, int64_t offsetOfResult) {
+            const T *__restrict from = pdy + offsetOfResult + c;
+            const float weight = averageWeight(x, window, countIncludePad, o);
+            for (int64_t i = 0; i < width; ++i)
+              sums[i] += widened(from[i]) * weight;
+          });
+        });
       });
     });
   });

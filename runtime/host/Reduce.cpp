@@ -3,6 +3,7 @@
 // ranges of the reduced positions by tiles of the innermost dimension, short blocks are added in float, the rest in
 // double, in an order that depends on the shapes alone.
 #include "runtime/Fused.h"
+#include "runtime/host/ElementTypes.h"
 #include "runtime/kernels/BroadcastTo.h"
 #include "runtime/kernels/Strides.h"
 
@@ -32,17 +33,17 @@ struct SumTo::Impl {
     return offset;
   }
 
-  void partial(const float *x, int64_t keptIndex, int64_t taskIndex, double *partials) const {
+  template <typename T> void partial(const T *x, int64_t keptIndex, int64_t taskIndex, double *partials) const {
     const Columns::Task task = columns.task(taskIndex);
-    const float *base = x + offset(kept, keptIndex, &Dimension::strideX) + task.columnBegin;
+    const T *base = x + offset(kept, keptIndex, &Dimension::strideX) + task.columnBegin;
     double totals[Columns::tileWidth] = {};
     float sums[Columns::tileWidth];
     for (int64_t begin = task.rowBegin; begin < task.rowEnd; begin += Columns::block) {
       std::fill_n(sums, task.width, 0.0f);
       for (int64_t row = begin; row < std::min(task.rowEnd, begin + Columns::block); ++row) {
-        const float *from = base + offset(reduced, row, &Dimension::strideX);
+        const T *from = base + offset(reduced, row, &Dimension::strideX);
         for (int64_t i = 0; i < task.width; ++i)
-          sums[i] += from[i];
+          sums[i] += widened(from[i]);
       }
       for (int64_t i = 0; i < task.width; ++i)
         totals[i] += static_cast<double>(sums[i]);
@@ -93,21 +94,23 @@ SumTo::SumTo(Node node, const Tensor &x, const Tensor &y, float scale) : Kernel(
 }
 
 void SumTo::run(Stream &stream, const Tensor &x, const Tensor &y, const Tensor &scratch) const {
-  const float *px = stream.data<float>(x);
   float *py = stream.data<float>(y);
   double *partials = stream.data<double>(scratch);
-  stream.launch(node, "sum_to", [plan = impl.get(), px, py, partials] {
-    const int64_t tasks = plan->columns.tasks();
-    const int64_t elements =
-        std::max<int64_t>(1, plan->columns.rowsPerChunk * std::min(plan->inner.extent, Columns::tileWidth));
-    const int64_t grain = std::max<int64_t>(1, 16384 / elements);
-    parallelRanges(plan->keptCount * tasks, grain, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i)
-        plan->partial(px, i / tasks, i % tasks, partials);
-    });
-    parallelRanges(plan->keptCount, 256, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i)
-        plan->finish(partials, py, i);
+  forStored(node, x.type, [&](auto *type) {
+    const auto *px = stream.data<Stored<decltype(type)>>(x);
+    stream.launch(node, "sum_to", [plan = impl.get(), px, py, partials] {
+      const int64_t tasks = plan->columns.tasks();
+      const int64_t elements =
+          std::max<int64_t>(1, plan->columns.rowsPerChunk * std::min(plan->inner.extent, Columns::tileWidth));
+      const int64_t grain = std::max<int64_t>(1, 16384 / elements);
+      parallelRanges(plan->keptCount * tasks, grain, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i)
+          plan->partial(px, i / tasks, i % tasks, partials);
+      });
+      parallelRanges(plan->keptCount, 256, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i)
+          plan->finish(partials, py, i);
+      });
     });
   });
 }

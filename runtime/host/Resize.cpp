@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Resize along height and width. Per axis a table lists the taps of each output position, and its transpose the outputs
 // that read each input position: forward and backward are then the same gather with the two tables exchanged.
+#include "runtime/host/ElementTypes.h"
 #include "runtime/host/Parallel.h"
 #include "runtime/kernels/ResizeTaps.h"
 
@@ -43,23 +44,30 @@ struct Resize::Impl {
   Shape x, y;
   Taps rows, columns, rowsBack, columnsBack;
 
-  static void gather(const float *from, float *to, const Shape &source, const Shape &target, const Taps &rows,
+  template <typename T>
+  static void gather(const T *from, T *to, const Shape &source, const Shape &target, const Taps &rows,
                      const Taps &columns) {
+    constexpr int64_t tile = 512; // channels whose sums stay in the first-level cache
     const int64_t channels = source[1];
     parallelFor(target[0] * target[2], [&](int64_t line) {
       const int64_t n = line / target[2], row = line % target[2];
-      for (int64_t column = 0; column < target[3]; ++column) {
-        float *__restrict pixel = to + (line * target[3] + column) * channels;
-        std::fill_n(pixel, channels, 0.0f);
-        for (const Tap &vertical : rows[static_cast<size_t>(row)])
-          for (const Tap &horizontal : columns[static_cast<size_t>(column)]) {
-            const float weight = vertical.weight * horizontal.weight;
-            const float *__restrict tap =
-                from + ((n * source[2] + vertical.position) * source[3] + horizontal.position) * channels;
-            for (int64_t c = 0; c < channels; ++c)
-              pixel[c] += weight * tap[c];
-          }
-      }
+      float sums[tile];
+      for (int64_t column = 0; column < target[3]; ++column)
+        for (int64_t first = 0; first < channels; first += tile) {
+          const int64_t width = std::min(tile, channels - first);
+          std::fill_n(sums, width, 0.0f);
+          for (const Tap &vertical : rows[static_cast<size_t>(row)])
+            for (const Tap &horizontal : columns[static_cast<size_t>(column)]) {
+              const float weight = vertical.weight * horizontal.weight;
+              const T *__restrict tap =
+                  from + ((n * source[2] + vertical.position) * source[3] + horizontal.position) * channels + first;
+              for (int64_t c = 0; c < width; ++c)
+                sums[c] += weight * widened(tap[c]);
+            }
+          T *pixel = to + (line * target[3] + column) * channels + first;
+          for (int64_t c = 0; c < width; ++c)
+            store(pixel + c, sums[c]);
+        }
     });
   }
 };
@@ -77,17 +85,23 @@ Resize::Resize(Node node, Shape x, Shape y, float scaleH, float scaleW, ResizeMo
 }
 
 void Resize::forward(Stream &stream, const Tensor &x, const Tensor &y) const {
-  const float *px = stream.data<float>(x);
-  float *py = stream.data<float>(y);
-  stream.launch(node, "resize",
-                [plan = impl.get(), px, py] { Impl::gather(px, py, plan->x, plan->y, plan->rows, plan->columns); });
+  forStored(node, x.type, [&](auto *type) {
+    using T = Stored<decltype(type)>;
+    const T *px = stream.data<T>(x);
+    T *py = stream.data<T>(y);
+    stream.launch(node, "resize",
+                  [plan = impl.get(), px, py] { Impl::gather(px, py, plan->x, plan->y, plan->rows, plan->columns); });
+  });
 }
 
 void Resize::backward(Stream &stream, const Tensor &dy, const Tensor &dx) const {
-  const float *pdy = stream.data<float>(dy);
-  float *pdx = stream.data<float>(dx);
-  stream.launch(node, "resize_backward", [plan = impl.get(), pdy, pdx] {
-    Impl::gather(pdy, pdx, plan->y, plan->x, plan->rowsBack, plan->columnsBack);
+  forStored(node, dy.type, [&](auto *type) {
+    using T = Stored<decltype(type)>;
+    const T *pdy = stream.data<T>(dy);
+    T *pdx = stream.data<T>(dx);
+    stream.launch(node, "resize_backward", [plan = impl.get(), pdy, pdx] {
+      Impl::gather(pdy, pdx, plan->y, plan->x, plan->rowsBack, plan->columnsBack);
+    });
   });
 }
 

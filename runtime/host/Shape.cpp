@@ -17,9 +17,23 @@ namespace {
 using Dimension = StridedDimension;
 
 template <typename Y, typename X> Y converted(X x) {
-  if constexpr (std::is_same_v<X, float> && std::is_same_v<Y, int64_t>)
+  if constexpr (std::is_same_v<X, BFloat16>)
+    return widened(x);
+  else if constexpr (std::is_same_v<Y, BFloat16>)
+    return bfloat16Of(x);
+  else if constexpr (std::is_same_v<X, float>)
     return wholeNumber(x);
-  return static_cast<Y>(x);
+  else
+    return static_cast<Y>(x);
+}
+
+/// Neighbours in both.
+template <typename X, typename Y> void copyRow(const X *x, Y *y, int64_t count) {
+  if constexpr (std::is_same_v<X, Y>)
+    memcpy(y, x, static_cast<size_t>(count) * sizeof(X));
+  else
+    for (int64_t i = 0; i < count; ++i)
+      y[i] = converted<Y>(x[i]);
 }
 
 } // namespace
@@ -31,10 +45,15 @@ struct Reorder::Impl {
   Dimension across{1, 0, 0}, row{1, 1, 1};
   int64_t outerCount = 1;
   size_t width = 4;
-  bool casts = false, toIntegers = false; ///< between integers and floats
+  DataType from{}, to{};
 
   template <typename X, typename Y> void run(const X *x, Y *y) const {
-    constexpr int64_t block = 32;
+    constexpr int64_t block = 32, longest = 1 << 15;
+    if (outerCount == 1 && across.extent == 1 && row.strideX == 1) { // one row
+      parallelRanges(row.extent, longest,
+                     [&](int64_t begin, int64_t end) { copyRow(x + begin, y + begin, end - begin); });
+      return;
+    }
     const int64_t bands = (across.extent + block - 1) / block;
     const int64_t rowsPerTask =
         std::max<int64_t>(1, 8192 / std::max<int64_t>(1, row.extent * std::min(block, across.extent)));
@@ -53,22 +72,22 @@ struct Reorder::Impl {
   }
 
   template <typename X, typename Y> void copyBand(const X *x, Y *y, int64_t count) const {
-    if (std::is_same_v<X, Y> && row.strideX == 1) {
+    if (row.strideX == 1) {
       for (int64_t j = 0; j < count; ++j)
-        memcpy(y + j * across.strideY, x + j * across.strideX, static_cast<size_t>(row.extent) * sizeof(X));
+        copyRow(x + j * across.strideX, y + j * across.strideY, row.extent);
       return;
     }
     constexpr int64_t block = 32;
     for (int64_t i0 = 0; i0 < row.extent; i0 += block)
       for (int64_t j = 0; j < count; ++j)
         for (int64_t i = i0; i < std::min(row.extent, i0 + block); ++i)
-          y[j * across.strideY + i] = converted<Y>(x[j * across.strideX + i * row.strideX]);
+          copyRow(x + j * across.strideX + i * row.strideX, y + j * across.strideY + i, 1);
   }
 };
 
 Reorder::Reorder(Node node, const Tensor &x, const Tensor &y, std::initializer_list<int> permutation) : Kernel(node) {
-  requireF32(node, x.type);
-  requireF32(node, y.type);
+  refuseF16(node, x.type);
+  refuseF16(node, y.type);
   auto plan = std::make_shared<Impl>();
   std::vector<Dimension> all = reorderDimensions(node, x, y, permutation);
   plan->row = all.back();
@@ -82,26 +101,38 @@ Reorder::Reorder(Node node, const Tensor &x, const Tensor &y, std::initializer_l
     plan->outerCount *= d.extent;
   plan->outer = std::move(all);
   plan->width = byteWidth(x.type);
-  plan->casts = x.type != y.type;
-  plan->toIntegers = plan->casts && y.type == DataType::I64;
+  plan->from = x.type, plan->to = y.type;
   impl = plan;
 }
 
 void Reorder::run(Stream &stream, const Tensor &x, const Tensor &y) const {
   const void *from = stream.address(x);
   void *to = stream.address(y);
-  stream.launch(node, impl->casts ? "cast" : "reorder", [plan = impl.get(), from, to] {
-    if (plan->toIntegers)
-      plan->run(static_cast<const float *>(from), static_cast<int64_t *>(to));
-    else if (plan->casts)
-      plan->run(static_cast<const int64_t *>(from), static_cast<float *>(to));
-    else if (plan->width == 1)
-      plan->run(static_cast<const uint8_t *>(from), static_cast<uint8_t *>(to));
-    else if (plan->width == 4)
-      plan->run(static_cast<const uint32_t *>(from), static_cast<uint32_t *>(to));
-    else
-      plan->run(static_cast<const uint64_t *>(from), static_cast<uint64_t *>(to));
-  });
+  const auto launch = [&](auto *x, auto *y) {
+    const char *op = impl->from == impl->to ? "reorder" : "cast";
+    using X = std::remove_pointer_t<decltype(x)>;
+    using Y = std::remove_pointer_t<decltype(y)>;
+    stream.launch(node, op,
+                  [plan = impl.get(), from, to] { plan->run(static_cast<const X *>(from), static_cast<Y *>(to)); });
+  };
+  float *floats = nullptr;
+  BFloat16 *halves = nullptr;
+  int64_t *integers = nullptr;
+  uint8_t *bytes = nullptr;
+  uint16_t *pairs = nullptr;
+  uint32_t *words = nullptr;
+  if (impl->from == impl->to && impl->width == 8)
+    launch(integers, integers);
+  else if (impl->from == impl->to)
+    impl->width == 1 ? launch(bytes, bytes) : impl->width == 2 ? launch(pairs, pairs) : launch(words, words);
+  else if (impl->to == DataType::I64)
+    launch(floats, integers);
+  else if (impl->from == DataType::I64)
+    launch(integers, floats);
+  else if (impl->to == DataType::BF16)
+    launch(floats, halves);
+  else
+    launch(halves, floats);
 }
 
 void Slab::copy(Stream &stream, const char *op, const char *from, int64_t fromStride, char *to,

@@ -2,6 +2,7 @@
 // Softmax and log-softmax along one axis of a row-major tensor, seen as [outer, axis, inner].
 #include "runtime/Kernels.h"
 #include "runtime/Math.h"
+#include "runtime/host/ElementTypes.h"
 #include "runtime/host/LineSum.h"
 #include "runtime/host/Parallel.h"
 
@@ -30,18 +31,18 @@ struct View {
   }
 };
 
-float lineMaximum(const float *x, int64_t length, int64_t step) {
+template <typename T> float lineMaximum(const T *x, int64_t length, int64_t step) {
   constexpr int64_t lanes = 32;
   float most[lanes];
-  std::fill_n(most, lanes, x[0]);
+  std::fill_n(most, lanes, widened(x[0]));
   int64_t i = 0;
   for (; i + lanes <= length; i += lanes)
     for (int64_t lane = 0; lane < lanes; ++lane) {
-      const float value = x[(i + lane) * step];
+      const float value = widened(x[(i + lane) * step]);
       most[lane] = most[lane] < value ? value : most[lane];
     }
   for (; i < length; ++i)
-    most[0] = std::max(most[0], x[i * step]);
+    most[0] = std::max(most[0], widened(x[i * step]));
   return *std::max_element(most, most + lanes);
 }
 
@@ -52,18 +53,8 @@ __attribute__((noinline)) void exponentials(const float *x, float *y, int64_t le
     y[i] = exponential(x[i] - shift);
 }
 
-/// `Contiguous` lines are the usual ones, and vectorize. y may be x.
-template <bool Contiguous> void softmaxLine(const float *x, float *y, int64_t length, int64_t stride, bool logarithm) {
-  const int64_t step = Contiguous ? 1 : stride;
-  const float largest = lineMaximum(x, length, step);
-  if (logarithm) {
-    const double sum = lineSum(length, [&](int64_t i) { return exponential(x[i * step] - largest); });
-    const auto shift = static_cast<float>(std::log(sum));
-#pragma GCC ivdep
-    for (int64_t i = 0; i < length; ++i)
-      y[i * step] = x[i * step] - largest - shift;
-    return;
-  }
+/// y = exp(x - largest) / their sum. y may be x.
+template <bool Contiguous> void normalizeLine(const float *x, float *y, int64_t length, int64_t step, float largest) {
   if (Contiguous)
     exponentials(x, y, length, largest);
   else
@@ -74,21 +65,45 @@ template <bool Contiguous> void softmaxLine(const float *x, float *y, int64_t le
   for (int64_t i = 0; i < length; ++i)
     y[i * step] *= factor;
 }
-
+/// The same, but that y cannot hold the exponentials as they are: they are computed twice.
 template <bool Contiguous>
-void softmaxLineBackward(const float *dy, const float *y, float *dx, int64_t length, int64_t stride, bool logarithm) {
+void normalizeLine(const BFloat16 *x, BFloat16 *y, int64_t length, int64_t step, float largest) {
+  const auto power = [&](int64_t i) { return exponential(widened(x[i * step]) - largest); };
+  const auto factor = static_cast<float>(1 / lineSum(length, power));
+#pragma GCC ivdep
+  for (int64_t i = 0; i < length; ++i)
+    store(y + i * step, power(i) * factor);
+}
+
+/// `Contiguous` lines are the usual ones, and vectorize. y may be x.
+template <bool Contiguous, typename T>
+void softmaxLine(const T *x, T *y, int64_t length, int64_t stride, bool logarithm) {
   const int64_t step = Contiguous ? 1 : stride;
-  const auto total =
-      static_cast<float>(logarithm ? lineSum(length, [&](int64_t i) { return dy[i * step]; })
-                                   : lineSum(length, [&](int64_t i) { return dy[i * step] * y[i * step]; }));
+  const float largest = lineMaximum(x, length, step);
+  if (!logarithm)
+    return normalizeLine<Contiguous>(x, y, length, step, largest);
+  const double sum = lineSum(length, [&](int64_t i) { return exponential(widened(x[i * step]) - largest); });
+  const auto shift = static_cast<float>(std::log(sum));
+#pragma GCC ivdep
+  for (int64_t i = 0; i < length; ++i)
+    store(y + i * step, widened(x[i * step]) - largest - shift);
+}
+
+template <bool Contiguous, typename T>
+void softmaxLineBackward(const T *dy, const T *y, T *dx, int64_t length, int64_t stride, bool logarithm) {
+  const int64_t step = Contiguous ? 1 : stride;
+  const auto slope = [&](int64_t i) { return widened(dy[i * step]); };
+  const auto value = [&](int64_t i) { return widened(y[i * step]); };
+  const auto total = static_cast<float>(logarithm ? lineSum(length, slope)
+                                                  : lineSum(length, [&](int64_t i) { return slope(i) * value(i); }));
   if (logarithm)
 #pragma GCC ivdep
     for (int64_t i = 0; i < length; ++i)
-      dx[i * step] = dy[i * step] - exponential(y[i * step]) * total;
+      store(dx + i * step, slope(i) - exponential(value(i)) * total);
   else
 #pragma GCC ivdep
     for (int64_t i = 0; i < length; ++i)
-      dx[i * step] = y[i * step] * (dy[i * step] - total);
+      store(dx + i * step, value(i) * (slope(i) - total));
 }
 
 } // namespace
@@ -101,22 +116,28 @@ Softmax::Softmax(Node node, Shape x, int axis, bool logarithm)
 }
 
 void Softmax::forward(Stream &stream, const Tensor &input, const Tensor &output) const {
-  const float *px = stream.data<float>(input);
-  float *py = stream.data<float>(output);
-  stream.launch(node, "softmax", [this, px, py] {
-    const View view(x, axis);
-    const auto line = view.inner == 1 ? softmaxLine<true> : softmaxLine<false>;
-    view.forLines([&](int64_t at) { line(px + at, py + at, view.length, view.inner, logarithm); });
+  forStored(node, input.type, [&](auto *type) {
+    using T = Stored<decltype(type)>;
+    const T *px = stream.data<T>(input);
+    T *py = stream.data<T>(output);
+    stream.launch(node, "softmax", [this, px, py] {
+      const View view(x, axis);
+      const auto line = view.inner == 1 ? softmaxLine<true, T> : softmaxLine<false, T>;
+      view.forLines([&](int64_t at) { line(px + at, py + at, view.length, view.inner, logarithm); });
+    });
   });
 }
 
 void Softmax::backward(Stream &stream, const Tensor &dy, const Tensor &y, const Tensor &dx) const {
-  const float *pdy = stream.data<float>(dy), *py = stream.data<float>(y);
-  float *pdx = stream.data<float>(dx);
-  stream.launch(node, "softmax_backward", [this, pdy, py, pdx] {
-    const View view(x, axis);
-    const auto line = view.inner == 1 ? softmaxLineBackward<true> : softmaxLineBackward<false>;
-    view.forLines([&](int64_t at) { line(pdy + at, py + at, pdx + at, view.length, view.inner, logarithm); });
+  forStored(node, y.type, [&](auto *type) {
+    using T = Stored<decltype(type)>;
+    const T *pdy = stream.data<T>(dy), *py = stream.data<T>(y);
+    T *pdx = stream.data<T>(dx);
+    stream.launch(node, "softmax_backward", [this, pdy, py, pdx] {
+      const View view(x, axis);
+      const auto line = view.inner == 1 ? softmaxLineBackward<true, T> : softmaxLineBackward<false, T>;
+      view.forLines([&](int64_t at) { line(pdy + at, py + at, pdx + at, view.length, view.inner, logarithm); });
+    });
   });
 }
 

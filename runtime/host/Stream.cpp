@@ -151,13 +151,19 @@ void Stream::launch(Node node, const char *op, std::function<void()> work, size_
 void Stream::countZeros(std::initializer_list<Tensor> written) {
   if (!session.impl->countingZeros)
     return;
-  for (const Tensor &tensor : written)
-    impl->push({nullptr, nullptr, [this, values = data<const uint32_t>(tensor), count = tensor.shape.elements()] {
-                  const double zeros = static_cast<double>(std::count(values, values + count, 0u));
+  const auto count = [this](const auto *values, int64_t elements) {
+    impl->push({nullptr, nullptr, [this, values, elements] {
+                  const auto zeros = static_cast<double>(std::count(values, values + elements, 0u));
                   std::lock_guard<std::mutex> lock(impl->recordMutex);
                   if (!impl->records.empty()) // a failed step has none
-                    impl->records.back().zeros.push_back(zeros / static_cast<double>(std::max<int64_t>(1, count)));
+                    impl->records.back().zeros.push_back(zeros / static_cast<double>(std::max<int64_t>(1, elements)));
                 }});
+  };
+  for (const Tensor &tensor : written)
+    if (isHalf(tensor.type))
+      count(data<const uint16_t>(tensor), tensor.shape.elements());
+    else
+      count(data<const uint32_t>(tensor), tensor.shape.elements());
 }
 
 void *Stream::native() const { return nullptr; }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "runtime/host/TileForm.h"
+#include "runtime/kernels/BFloat16.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -81,20 +82,22 @@ inline void panel(const Factors &f, int64_t count, float *c, int64_t cStep, int6
 }
 
 /// The right factor's columns as panels [panel][depth][column] of `width` columns, the last one filled up with zeros.
-inline void pack(const float *b, int64_t depthStep, int64_t columnStep, int64_t depths, int64_t columns, int64_t width,
+template <typename T>
+inline void pack(const T *b, int64_t depthStep, int64_t columnStep, int64_t depths, int64_t columns, int64_t width,
                  float *to) {
   for (int64_t first = 0; first < columns; first += width, to += depths * width) {
     const int64_t count = std::min(width, columns - first);
-    const float *from = b + first * columnStep;
+    const T *from = b + first * columnStep;
     if (count < width)
       std::fill_n(to, depths * width, 0.0f);
     if (columnStep == 1)
       for (int64_t k = 0; k < depths; ++k)
-        std::copy_n(from + k * depthStep, count, to + k * width);
+        for (int64_t i = 0; i < count; ++i)
+          to[k * width + i] = widened(from[k * depthStep + i]);
     else
       for (int64_t i = 0; i < count; ++i)
         for (int64_t k = 0; k < depths; ++k)
-          to[k * width + i] = from[i * columnStep + k * depthStep];
+          to[k * width + i] = widened(from[i * columnStep + k * depthStep]);
   }
 }
 

@@ -53,10 +53,10 @@ template <DataType Half> auto broadcastOfHalf(const Tensor &x, const Tensor &y) 
 
 BroadcastTo::BroadcastTo(Node node, const Tensor &x, const Tensor &y, float scale) : Kernel(node) {
   auto region = detail::broadcastRegion<DataType::F32, DataType::F32>;
-#if defined(__CUDACC__)
   if (x.type == DataType::BF16 || y.type == DataType::BF16)
     region = detail::broadcastOfHalf<DataType::BF16>(x, y);
-  else if (x.type == DataType::F16 || y.type == DataType::F16)
+#if defined(__CUDACC__)
+  if (x.type == DataType::F16 || y.type == DataType::F16)
     region = detail::broadcastOfHalf<DataType::F16>(x, y);
 #endif
   impl = region(node, x, y, scale);

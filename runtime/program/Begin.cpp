@@ -20,8 +20,8 @@ void prepareKernels(const Program &program, const Entry &entry, std::optional<in
   const int64_t usual =
       runtimeTarget() == Target::Cuda ? std::max(1u, std::thread::hardware_concurrency()) : program.threads;
   setThreads(static_cast<int>(wanted.value_or(usual)));
+  setKernelPolicy(program.workspaceLimit, program.precision); // the limit depends on it
   limitInstructions(program.level);
-  setKernelPolicy(program.workspaceLimit, program.precision);
   setRecordedEngines(program.engines, program.engineCount);
   try {
     entry.makeKernels();

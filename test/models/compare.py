@@ -3,10 +3,11 @@
 """Compares a trained program with a PyTorch reference: losses of its log, rates and norms of gradients where the reference has them,
 gradients that it dumped. Numpy only.
 
-    test/models/compare.py reference.safetensors [--log log.jsonl] [--gradients gradients.safetensors] [--final CHECKPOINT] [--tolerance 1e-3]
+    test/models/compare.py reference.safetensors [--log log.jsonl] [--gradients gradients.safetensors] [--final CHECKPOINT] [--tolerance 1e-3] [--autocast FILE]
 
 A value passes when its relative error (norm of difference over norm) is at most the tolerance, or at most 4 times what PyTorch itself
-moves under a relative weight noise of 1e-6, which the reference holds beside it."""
+moves under a relative weight noise of 1e-6, which the reference holds beside it. With --autocast, gradients of bf16, it is 3 times what
+PyTorch's autocast moves, which that file holds."""
 import argparse
 import json
 import pathlib
@@ -55,8 +56,10 @@ def main():
     parser.add_argument("--gradients")
     parser.add_argument("--final", help="folder of a checkpoint after the last step")
     parser.add_argument("--tolerance", type=float, default=1e-3)
+    parser.add_argument("--autocast", help="autocast.json beside the reference")
     options = parser.parse_args()
     reference = load(options.reference)
+    moved = json.loads(pathlib.Path(options.autocast).read_text()) if options.autocast else {}
     rows = []  # name, relative error, limit
     if options.log:
         for key, name in (("lr", "rates"), ("grad_norm", "norms"), ("mixup", "shares")):
@@ -82,7 +85,8 @@ def main():
             if np.linalg.norm(gradient) < 1e-7 * max(1.0, np.sqrt(gradient.size)):
                 continue
             error = relative(dumped[name].reshape(gradient.shape), gradient)
-            rows.append((f"gradient {name}", error, max(options.tolerance, 4 * float(reference[f"noise/{name}"][0]))))
+            noise = 3 * moved[name] if moved else 4 * float(reference[f"noise/{name}"][0])
+            rows.append((f"gradient {name}", error, max(options.tolerance, noise)))
     if options.final:
         rows += final_rows(reference, options.final, options.tolerance)
     failed = [row for row in rows if not row[1] <= row[2]]

@@ -6,7 +6,9 @@ test/models/deep/NAME. Needs the environment of
 
     test/models/make_tiny.py [NAME ...]        model, data and reference.safetensors
     test/models/make_tiny.py --into DIR [NAME ...]    the same in another folder, by PyTorch's newer exporter (torch.export)
-    test/models/make_tiny.py --variants        references of other ways to train the models that are there: tiny/NAME/VARIANT.safetensors"""
+    test/models/make_tiny.py --variants        references of other ways to train the models that are there: tiny/NAME/VARIANT.safetensors
+    test/models/make_tiny.py --autocast        how far bf16 moves PyTorch's own gradients of the models that are there: tiny/NAME/autocast.json"""
+import json
 import pathlib
 import sys
 
@@ -16,7 +18,7 @@ import torch
 from layouts import LAYERS, SHARED, WIDTH, BatchFirst, OneSample, TimeFirst
 from networks import DEEP, NETWORKS
 from noise import Draws, Quantized, Vae
-from reference import HYPERPARAMETERS, export, make_data, record, split
+from reference import HYPERPARAMETERS, export, gradients_of, load_initializers, make_data, names_in_file, record, split
 
 STEPS = 5
 NETWORKS = {**NETWORKS, "quantized": (Quantized, (16,), 5, 8)}
@@ -40,6 +42,35 @@ def variants(root):
         print(f"{name} {variant}: losses {' '.join(f'{v:.6f}' for v in losses)}")
 
 
+# Those that test/execute/bf16.test trains.
+HALVES = ("mlp", "resnet", "vgg", "bottleneck", "densenet", "unet", "mobile", "vit", "gpt", "bert", "convnext")
+
+
+def autocast(root):
+    """Norm of the difference over norm of each gradient of the first batch, of autocast to bf16 against fp32."""
+    for name in HALVES:
+        module, shape, _, batch = NETWORKS[name]
+        folder, model = root / name, module()
+        load_initializers(model, folder / "model.onnx")
+        model.train()
+        for part in model.modules():
+            if isinstance(part, torch.nn.Dropout):
+                part.p = 0.0
+        inputs = shape if isinstance(shape, dict) else {"input": None}
+        x = {part: torch.from_numpy(np.load(folder / "data" / f"{part}.npy"))[:batch] for part in inputs}
+        target = torch.from_numpy(np.load(folder / "data/target.npy"))[:batch]
+        x = x if isinstance(shape, dict) else x["input"]
+        _, exact = gradients_of(model, x, target)
+        with torch.autocast("cpu", torch.bfloat16):
+            _, rounded = gradients_of(model, x, target)
+        files = names_in_file(model, folder / "model.onnx")
+        moved = {files[key]: float((rounded[key] - g).norm() / g.norm().clamp_min(1e-30)) for key, g in exact.items()}
+        with open(folder / "autocast.json", "w") as file:
+            json.dump({key: float(f"{value:.3g}") for key, value in sorted(moved.items())}, file, indent=1)
+            file.write("\n")
+        print(f"{name}: gradients move by {min(moved.values()):.2e} to {max(moved.values()):.2e}")
+
+
 def main():
     torch.set_num_threads(1)
     root, names, newer = pathlib.Path(__file__).parent / "tiny", sys.argv[1:], sys.argv[1:2] == ["--into"]
@@ -47,6 +78,8 @@ def main():
         root, names = pathlib.Path(sys.argv[2]), sys.argv[3:]
     if sys.argv[1:] == ["--variants"]:
         return variants(root)
+    if sys.argv[1:] == ["--autocast"]:
+        return autocast(root)
     for name in names or NETWORKS:
         module, shape, targets, batch = NETWORKS[name]
         torch.manual_seed(1)

@@ -83,27 +83,6 @@ TEST(HALF(Cast), ChangesOrderOnTheWay) {
   }
 }
 
-/// Of images, and of weights, which change their order too; by itself and among others of a launch.
-TEST(HALF(Cast), AddsChannelsOfZeros) {
-  for (const int64_t more : {8, 5})
-    for (const Layout layout : {Layout::NHWC, Layout::RowMajor})
-      for (const bool gathers : {false, true}) {
-        Harness h;
-        const Numbers values = randomNumbers(3 * 3 * 5 * 7, 1);
-        const Tensor x = h.tensor({3, 3, 5, 7}, layout, values), y = h.image({3, more, 5, 7}, half);
-        if (gathers)
-          gather(h.session.compute);
-        const Reorder reorder("x", x, y, {});
-        reorder.run(h.session.compute, x, y);
-        if (gathers)
-          launchGathered(h.session.compute);
-        Numbers want(static_cast<size_t>(y.shape.elements()));
-        for (size_t i = 0; i < values.size(); ++i)
-          want[i / 105 * static_cast<size_t>(more) * 35 + i % 105] = values[i];
-        EXPECT_EQ(h.read(y), halves(want));
-      }
-}
-
 TEST(HALF(Reorder), MovesHalves) {
   const Shape shape{3, 17, 5, 9};
   Harness h;

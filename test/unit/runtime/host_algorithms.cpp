@@ -13,8 +13,8 @@ namespace {
 
 constexpr ConvPass passes[] = {ConvPass::Forward, ConvPass::BackwardData, ConvPass::BackwardWeight};
 
-ConvGeometry geometryOf(const ConvCase &c, ConvPass pass) {
-  return {pass, c.x, c.w, outputOf(c), windowOf(c), c.groups};
+ConvGeometry geometryOf(const ConvCase &c, ConvPass pass, DataType type = DataType::F32) {
+  return {pass, c.x, c.w, outputOf(c), windowOf(c), c.groups, type};
 }
 
 class Algorithms : public testing::TestWithParam<ConvCase> {};
@@ -38,6 +38,21 @@ TEST_P(Algorithms, CutsOfTheBatchGiveTheSame) {
     for (const ConvCandidate &c : candidates)
       EXPECT_TRUE(c.name != first || convolutionWorks(g, bias, c.algorithm()))
           << c.name << " in " << c.parts << " parts";
+  }
+}
+
+/// Among them those that see a part of the batch as floats, which there are on every processor.
+TEST_P(Algorithms, AllOfBf16GiveWhatTheDefinitionSays) {
+  for (ConvPass pass : passes) {
+    ConvGeometry g = geometryOf(GetParam(), pass, DataType::BF16);
+    const bool bias = GetParam().bias && pass != ConvPass::BackwardData;
+    g.x.dims[0] = g.y.dims[0] = 4;
+    int wide = 0;
+    for (const ConvCandidate &c : convCandidates(g, bias)) {
+      wide += c.name.compare(0, 5, "wide ") == 0;
+      EXPECT_TRUE(convolutionWorks(g, bias, c.algorithm())) << c.name << " in " << c.parts << " parts";
+    }
+    EXPECT_GT(wide, 0);
   }
 }
 
@@ -122,18 +137,22 @@ TEST(AlgorithmChoices, OurProductsGiveTheSameAsTheOthers) {
                         Case{{33, 600}, {45, 600}, {33, 45}, false, true}, Case{{64, 8}, {16, 64}, {8, 16}, true, true},
                         Case{{3, 5, 8}, {3, 8, 4}, {3, 5, 4}, false, false},
                         Case{{2, 3, 5, 8}, {3, 8, 1}, {2, 3, 5, 1}, false, false}}) {
-    Harness h;
-    const Tensor a = h.tensor(p.a, Layout::RowMajor, randomNumbers(p.a.elements(), 1)),
-                 b = h.tensor(p.b, Layout::RowMajor, randomNumbers(p.b.elements(), 2));
-    const Tensor bias = h.tensor({p.c[p.c.rank - 1]}, Layout::RowMajor, randomNumbers(p.c[p.c.rank - 1], 3));
-    const Tensor c = h.tensor(p.c), d = h.tensor(p.c);
-    const Matmul any("any", p.a, p.b, p.c, p.transposeA, p.transposeB, 0.5f, 1, {p.c[p.c.rank - 1]});
-    const Matmul ours("ours", p.a, p.b, p.c, p.transposeA, p.transposeB, 0.5f, 1, {p.c[p.c.rank - 1]}, {"blocked"});
-    any.run(h.session.compute, a, b, bias, c, h.workspace(any));
-    ours.run(h.session.compute, a, b, bias, d, h.workspace(ours));
-    const Numbers want = h.read(c), have = h.read(d);
-    for (size_t i = 0; i < want.size(); ++i)
-      EXPECT_NEAR(want[i], have[i], 1e-4) << i;
+    for (const DataType type : {DataType::F32, DataType::BF16})
+      for (const DataType result : {type, DataType::F32}) {
+        Harness h;
+        const Tensor a = h.tensor(p.a, Layout::RowMajor, randomNumbers(p.a.elements(), 1), type),
+                     b = h.tensor(p.b, Layout::RowMajor, randomNumbers(p.b.elements(), 2), type);
+        const Shape row{p.c[p.c.rank - 1]};
+        const Tensor bias = h.tensor(row, Layout::RowMajor, randomNumbers(row[0], 3), result);
+        const Tensor c = h.tensor(p.c, Layout::RowMajor, result), d = h.tensor(p.c, Layout::RowMajor, result);
+        const Matmul any("any", p.a, p.b, p.c, p.transposeA, p.transposeB, 0.5f, 1, row, {}, type, result);
+        const Matmul ours("ours", p.a, p.b, p.c, p.transposeA, p.transposeB, 0.5f, 1, row, {"blocked"}, type, result);
+        any.run(h.session.compute, a, b, bias, c, h.workspace(any));
+        ours.run(h.session.compute, a, b, bias, d, h.workspace(ours));
+        const Numbers want = h.read(c), have = h.read(d);
+        for (size_t i = 0; i < want.size(); ++i) // of halves each may round twice, before the bias is added
+          EXPECT_NEAR(want[i], have[i], result == DataType::F32 ? 1e-4 : 1e-4 + 0x1p-6 * std::fabs(want[i]) + 0.1) << i;
+      }
   }
 }
 

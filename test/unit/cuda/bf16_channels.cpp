@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Channels of zeros that casts add to images and weights, which change no bit of what convolutions make of them.
+#include "test/unit/cuda/Halves.h"
+
+namespace sluice {
+namespace {
+
+/// Of images, and of weights, which change their order too; by itself and among others of a launch.
+TEST(HALF(Cast), AddsChannelsOfZeros) {
+  for (const int64_t more : {8, 5})
+    for (const Layout layout : {Layout::NHWC, Layout::RowMajor})
+      for (const bool gathers : {false, true}) {
+        Harness h;
+        const Numbers values = randomNumbers(3 * 3 * 5 * 7, 1);
+        const Tensor x = h.tensor({3, 3, 5, 7}, layout, values), y = h.image({3, more, 5, 7}, half);
+        if (gathers)
+          gather(h.session.compute);
+        const Reorder reorder("x", x, y, {});
+        reorder.run(h.session.compute, x, y);
+        if (gathers)
+          launchGathered(h.session.compute);
+        Numbers want(static_cast<size_t>(y.shape.elements()));
+        for (size_t i = 0; i < values.size(); ++i)
+          want[i / 105 * static_cast<size_t>(more) * 35 + i % 105] = values[i];
+        EXPECT_EQ(h.read(y), halves(want));
+      }
+}
+
+Numbers withZeros(const Numbers &values, const Shape &shape, int64_t channels) {
+  const auto outer = static_cast<size_t>(shape[0]), given = values.size() / outer,
+             wide = given / static_cast<size_t>(shape[1]) * static_cast<size_t>(channels);
+  Numbers all(outer * wide);
+  for (size_t i = 0; i < values.size(); ++i)
+    all[i / given * wide + i % given] = values[i];
+  return all;
+}
+
+/// As assign-precision has them: channels of zeros change no bit of what is left.
+TEST(HALF(Padding), ChangesNoBit) {
+  const Shape x{2, 3, 11, 9}, w{6, 3, 3, 3}, wideX{2, 8, 11, 9}, wideW{6, 8, 3, 3}, y{2, 6, 6, 5};
+  const Window window{{3, 3}, {2, 2}, {1, 1, 1, 1}, {1, 1}};
+  const Numbers image = randomHalves(x.elements(), 1), weights = randomHalves(w.elements(), 2),
+                slope = randomHalves(y.elements(), 3);
+  auto run = [&](const Shape &sx, const Shape &sw, Numbers &forward, Numbers &gradient) {
+    Harness h;
+    const Tensor tx = h.tensor(sx, Layout::NHWC, withZeros(image, x, sx[1]), half),
+                 tw = h.tensor(sw, Layout::NHWC, withZeros(weights, w, sw[1]), half),
+                 tdy = h.tensor(y, Layout::NHWC, slope, half), ty = h.image(y, half), tdw = h.tensor(sw);
+    const Conv conv("conv", ConvPass::Forward, sx, sw, y, window, 1, false, {}, half),
+        back("conv", ConvPass::BackwardWeight, sx, sw, y, window, 1, false, {}, half);
+    conv.forward(h.session.compute, tx, tw, none, ty, h.workspace(conv));
+    back.backwardWeight(h.session.compute, tdy, tx, tdw, none, h.workspace(back));
+    forward = h.read(ty), gradient = h.read(tdw);
+  };
+  Numbers narrow, wide, gradient, wideGradient;
+  run(x, w, narrow, gradient);
+  run(wideX, wideW, wide, wideGradient);
+  EXPECT_EQ(narrow, wide);
+  EXPECT_EQ(withZeros(gradient, w, 8), wideGradient);
+}
+
+} // namespace
+} // namespace sluice
