@@ -131,12 +131,11 @@ TEST(BFloat, RoundsToNearestEvenOverTheRangeOfFloats) {
                     0x1.8p-134f,
                     0x1p-134f,
                     -0.0f,
-                    0x1p127f,
                     infinity,
                     -infinity,
                     0x1.fefffep127f};
-  const Floats want = {1.0f, 1.0f + 0x1p-6f, 1.0f + 0x1p-7f, 999424.0f, -0.0f,     0x1p-133f,
-                       0.0f, -0.0f,          0x1p127f,       infinity,  -infinity, 0x1.fep127f};
+  const Floats want = {1.0f, 1.0f + 0x1p-6f, 1.0f + 0x1p-7f, 999424.0f, -0.0f,      0x1p-133f,
+                       0.0f, -0.0f,          infinity,       -infinity, 0x1.fep127f};
   EXPECT_TRUE(sameBits(throughHalf(x, bf16), want));
   EXPECT_TRUE(std::isnan(throughHalf({notANumber}, bf16)[0]));
   for (int64_t count : {int64_t(7), int64_t(1000), int64_t(33791)}) {
