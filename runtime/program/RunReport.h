@@ -48,8 +48,8 @@ public:
 private:
   void addFacts(Report &report, const Program &program, const Session &session, const std::string &command,
                 const ClassNames &classes, const StepTimes &times) const;
-  void addEvaluations(Report &report, const Program &program, const std::vector<std::string> &all) const;
-  void addConfusions(Report &report, const Program &program, const std::vector<std::string> &all) const;
+  void addEvaluations(Report &report, const Program &program, const ClassNames &all) const;
+  void addConfusions(Report &report, const Program &program, const ClassNames &all) const;
   void addCurves(Report &report, double predicted) const;
   void addMemory(Report &report, const Program &program, const Session &session) const;
   void addTimeline(Report &report) const;
