@@ -309,6 +309,8 @@ std::optional<int> sluice::parseCommandLine(const std::vector<std::string> &word
   for (std::string_view word : words)
     if (word.size() > 3 && word.substr(0, 2) == "--" && word.find('=') == word.size() - 1)
       return usage(std::string(word) + " has no value");
+  if (const std::string wrong = valueOfSwitch(app, words); !wrong.empty())
+    return usage(wrong);
   try {
     app.parse(std::vector<std::string>(words.rbegin(), words.rend())); // it takes them from the back
   } catch (const CLI::CallForHelp &) {

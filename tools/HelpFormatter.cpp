@@ -27,6 +27,17 @@ std::string HelpFormatter::make_help(const CLI::App *app, std::string, CLI::AppF
   return out + app->get_footer();
 }
 
+std::string valueOfSwitch(const CLI::App &app, const std::vector<std::string> &words) {
+  for (const std::string &word : words) {
+    const size_t at = word.find('=');
+    const CLI::Option *option =
+        at == std::string::npos || word.rfind("--", 0) != 0 ? nullptr : app.get_option_no_throw(word.substr(0, at));
+    if (option && option->get_items_expected_max() == 0)
+      return word.substr(0, at) + " takes no value, but '" + printable(word.substr(at + 1)) + "' is given";
+  }
+  return "";
+}
+
 std::string unknownWord(const CLI::App &app) {
   const std::vector<std::string> left = app.remaining();
   const auto isFlag = [](const std::string &word) { return word.size() > 1 && word[0] == '-'; };

@@ -24,6 +24,10 @@ private:
   std::map<std::string, std::string> examples;
 };
 
+/// What is wrong with a word `--switch=VALUE`, whose flag takes none: the parser would read some as no and pass over
+/// others. "" where there is no such word.
+std::string valueOfSwitch(const CLI::App &app, const std::vector<std::string> &words);
+
 /// The message about what `app` knows no flag or place for, flags first; empty where it has taken every word.
 std::string unknownWord(const CLI::App &app);
 

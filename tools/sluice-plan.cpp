@@ -229,6 +229,8 @@ int run(int argc, char **argv) {
                "sluice-plan");
   declare(app, arguments);
   app.allow_extras();
+  if (const std::string wrong = sluice::valueOfSwitch(app, {argv + 1, argv + argc}); !wrong.empty())
+    throw Failure{Usage, wrong};
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &e) {

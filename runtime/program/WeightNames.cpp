@@ -11,6 +11,13 @@
 
 namespace sluice {
 
+static bool endsWith(const std::string &path, const std::string &ending) {
+  return path.size() > ending.size() && path.compare(path.size() - ending.size(), ending.size(), ending) == 0;
+}
+
+/// By the name, so that what stands after it is an option: else a file of another name would be written or looked for.
+static bool isWeights(const std::string &path) { return endsWith(path, ".safetensors") || endsWith(path, ".onnx"); }
+
 WeightFile::WeightFile(const std::string &words) : path(words) {
   static constexpr char mapOption[] = "map=";
   for (size_t comma; (comma = path.rfind(',')) != std::string::npos;) {
@@ -23,16 +30,16 @@ WeightFile::WeightFile(const std::string &words) : path(words) {
       merged = true;
     else if (option.compare(0, sizeof mapOption - 1, mapOption) == 0 && !map)
       map = option.substr(sizeof mapOption - 1);
+    else if (isWeights(path.substr(0, comma)))
+      throw UsageError(text("'", words, "': weights have no option '", option,
+                            "'; there are skip-mismatched, trained-only, merged and map=FILE, each once"));
     else
       return;
     path.resize(comma);
   }
 }
 
-bool WeightFile::isSafetensors() const {
-  static const std::string ending = ".safetensors";
-  return path.size() > ending.size() && path.compare(path.size() - ending.size(), ending.size(), ending) == 0;
-}
+bool WeightFile::isSafetensors() const { return endsWith(path, ".safetensors"); }
 
 bool isModelTensor(const Variable &variable) {
   if (variable.role == Role::Constant)

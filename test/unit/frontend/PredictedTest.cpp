@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What programs predict and compare with, by the loss that a model brings along or that is attached with weights of
 // classes.
+#include "frontend/HostTensor.h"
 #include "ir/TensorName.h"
 #include "test/unit/frontend/ImportedModel.h"
 

@@ -237,6 +237,9 @@ TEST_F(Weights, AnExportIsNeverOverFilesOfOthers) {
   folder.write("tiny.onnx-template", std::string(129, 'T'));
   expectFailure(2, "--data data --export out.onnx,map=map.toml", "a map is for FILE.safetensors");
   expectFailure(2, "--data data --export out.safetensors,skip-mismatched", "an option of --init");
+  expectFailure(
+      2, "--data data --export out.safetensors,merge",
+      "'out.safetensors,merge': weights have no option 'merge'; there are skip-mismatched, trained-only, merged");
   // A name with a comma is one file.
   EXPECT_EQ(run("--data data --steps 1 --export a,b.safetensors"), 0) << err;
   EXPECT_TRUE(folder.has("a,b.safetensors"));
