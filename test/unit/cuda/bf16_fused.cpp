@@ -93,7 +93,8 @@ TEST(HALF(Fused), MasksStandForHalves) {
     const Fused<ReluBackward<half>> raw("n", shape, Layout::NHWC, {dy, y, channel(scale)}, {dx}, {a, b});
     const Fused<MaskedReluBackward> masked("n", shape, Layout::NHWC, {dy, bits, channel(scale)}, {maskedDx}, {a, b});
     const Tensor space = h.workspace(raw);
-    Mask("m", shape.elements(), false).encode(h.session.compute, y, bits);
+    const Mask mask("m", shape.elements(), false);
+    mask.encode(h.session.compute, y, bits);
     raw.run(h.session.compute, {dy, y, channel(scale)}, {dx}, {a, b}, space);
     masked.run(h.session.compute, {dy, bits, channel(scale)}, {maskedDx}, {a, b}, space);
     EXPECT_EQ(h.read(dx), h.read(maskedDx));

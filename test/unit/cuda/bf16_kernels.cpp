@@ -65,7 +65,8 @@ TEST(HALF(Loss), RoundsItsGradientOnce) {
 TEST(HALF(Cast), KeepsNaN) {
   Harness h;
   const Tensor x = h.tensor({3}, Layout::RowMajor, {1, std::nan(""), 2}), y = h.tensor({3}, Layout::RowMajor, half);
-  Reorder("cast", x, y, {}).run(h.session.compute, x, y);
+  const Reorder cast("cast", x, y, {});
+  cast.run(h.session.compute, x, y);
   EXPECT_TRUE(std::isnan(h.read(y)[1]));
 }
 
@@ -76,9 +77,10 @@ TEST(HALF(Cast), ChangesOrderOnTheWay) {
     Harness h;
     const Tensor rows = h.tensor(shape, Layout::RowMajor, values), turned = h.image(shape, half),
                  back = h.tensor(shape);
-    Reorder("w", rows, turned, {}).run(h.session.compute, rows, turned);
+    const Reorder turn("w", rows, turned, {}), turnBack("w", turned, back, {});
+    turn.run(h.session.compute, rows, turned);
     EXPECT_EQ(h.read(turned), halves(values));
-    Reorder("w", turned, back, {}).run(h.session.compute, turned, back);
+    turnBack.run(h.session.compute, turned, back);
     EXPECT_EQ(h.read(back), halves(values));
   }
 }
@@ -88,7 +90,8 @@ TEST(HALF(Reorder), MovesHalves) {
   Harness h;
   const Tensor x = h.tensor(shape, Layout::NHWC, randomHalves(shape.elements(), 1), half),
                y = h.tensor({5, 9, 3, 17}, Layout::RowMajor, half);
-  Reorder("t", x, y, {2, 3, 0, 1}).run(h.session.compute, x, y);
+  const Reorder transpose("t", x, y, {2, 3, 0, 1});
+  transpose.run(h.session.compute, x, y);
   const Numbers from = h.read(x), to = h.read(y);
   for (size_t n = 0; n < 3; ++n)
     for (size_t c = 0; c < 17; ++c)
