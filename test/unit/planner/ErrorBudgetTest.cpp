@@ -264,13 +264,13 @@ TEST(Packings, HaveAllRatesWhereTheyAreAskedFor) {
       list.push_back(codecName(form.codec));
     return list;
   };
-  EXPECT_EQ(names(Comparison::None, false), (std::vector<std::string>{"fp16", "zfp", "int8"}));
+  EXPECT_EQ(names(Comparison::None, false), (std::vector<std::string>{"fp16", "zfp", "int8", "bf16"}));
   EXPECT_EQ(names(Comparison::None, true),
-            (std::vector<std::string>{"fp16", "zfp", "int8", "zfp:4", "zfp:6", "zfp:8", "zfp:12", "zfp:16"}));
+            (std::vector<std::string>{"fp16", "zfp", "int8", "bf16", "zfp:4", "zfp:6", "zfp:8", "zfp:12", "zfp:16"}));
   EXPECT_EQ(names(Comparison::AboveZero, true),
-            (std::vector<std::string>{"fp16", "int8", "mask+zfp", "mask+zfp:4", "mask+zfp:6", "mask+zfp:8",
+            (std::vector<std::string>{"fp16", "int8", "bf16", "mask+zfp", "mask+zfp:4", "mask+zfp:6", "mask+zfp:8",
                                       "mask+zfp:12", "mask+zfp:16"}));
-  EXPECT_EQ(names(Comparison::Otherwise, true), (std::vector<std::string>{"fp16", "int8"}));
+  EXPECT_EQ(names(Comparison::Otherwise, true), (std::vector<std::string>{"fp16", "int8", "bf16"}));
 }
 
 } // namespace
