@@ -21,7 +21,7 @@ enum class AttentionPass { Forward, Backward };
 /// logarithm of the sum of exponentials of the distances to it, which would be lost beside the number of a mask that
 /// hides a whole row. The draws of a ratio above 0 are those of a dropout with
 /// this key of the whole [..,rows,keys]. Bits do not depend on the number of threads. With type BF16 or F16 all but
-/// mask and logsumexp are that (cuda). A view, a list as AttentionViews has it, says where an operand's elements stand
+/// mask and logsumexp are that. A view, a list as AttentionViews has it, says where an operand's elements stand
 /// in its tensor, its gradient's likewise: parts of one tensor may be several operands, and their gradients parts of
 /// one.
 class Attention : public Kernel {

@@ -95,7 +95,7 @@ private:
   bool positive;
 };
 
-/// Codecs that pack in device memory. `packed` is U8 and packedBytes(codec, x) long. Floats; on cuda zfp and int8 take
+/// Codecs that pack in device memory. `packed` is U8 and packedBytes(codec, x) long. Floats; zfp and int8 take
 /// halves, too.
 class Packing : public Kernel {
 public:
@@ -109,7 +109,7 @@ private:
 };
 
 /// Copies between the arenas that pack on the way out and unpack on the way back, with any codec. The host tensor is U8
-/// and packedBytes(codec, device tensor) long. Floats; on cuda halves, too, but for fp16.
+/// and packedBytes(codec, device tensor) long. Floats; halves, too, but for fp16.
 void copyToHost(Stream &stream, const Tensor &from, const Tensor &to, Node node, Codec codec);
 void copyToDevice(Stream &stream, const Tensor &from, const Tensor &to, Node node, Codec codec);
 

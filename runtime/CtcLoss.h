@@ -27,7 +27,7 @@ public:
   /// Writes one float to `loss`: the mean over the samples of each one's loss over its labels (1 at least).
   void forward(Stream &, const Tensor &x, const Tensor &target, const Tensor &inputLengths, const Tensor &targetLengths,
                const Tensor &loss, const Tensor &scratch) const;
-  /// The gradient of that mean. dx may be of 16 bits (cuda).
+  /// The gradient of that mean. dx may be of 16 bits.
   void backward(Stream &, const Tensor &x, const Tensor &target, const Tensor &inputLengths,
                 const Tensor &targetLengths, const Tensor &dx, const Tensor &scratch) const;
 

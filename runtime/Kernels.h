@@ -7,9 +7,9 @@
 // OIDHW; vectors are [C]. A kernel
 // never allocates while it runs: scratch is the last argument, at least workspaceBytes() long, at a multiple of 256
 // bytes. Constructors throw std::invalid_argument naming the node. A kernel object outlives all work that it enqueued.
-// Cuda: activations and their gradients may be BF16 or F16 instead of F32, all that one call names, unless said
+// Activations and their gradients may be BF16 instead of F32, on cuda F16, too, all that one call names, unless said
 // otherwise; vectors, parameters and losses are F32. Kernels compute in float and round to nearest even where they
-// store, F16 to infinity beyond 65504. The host takes neither: std::invalid_argument. Results are the same bits from
+// store, F16 to infinity beyond 65504. The host refuses F16: std::invalid_argument. Results are the same bits from
 // run to run for a given thread count.
 #pragma once
 
@@ -26,20 +26,20 @@ void setThreads(int count);
 int threads();
 
 /// Host: vendor primitives use no more than this level of x86-64 (2: SSE4.1, 3: AVX2, 4: AVX-512), so that a program
-/// has the same algorithms and workspaces on every processor of the level; 0: all that the machine has.
-/// DNNL_MAX_CPU_ISA in the environment can take away more. Once, before the first kernel is created. Cuda: nothing to
-/// do.
+/// has the same algorithms and workspaces on every processor of the level, but for those of bf16, which not every one
+/// of level 4 has; 0: all that the machine has. DNNL_MAX_CPU_ISA in the environment can take away more. Once, after
+/// setKernelPolicy() and before the first kernel is created. Cuda: nothing to do.
 void limitInstructions(int level);
 
 /// Which runtime this program is linked with.
 Target runtimeTarget();
 
 /// What convolutions and matrix products compute in. TF32: products of 10-bit mantissas, sums in float. BF16, FP16: of
-/// tensors that are stored in bf16 or f16, sums in float. Cuda only.
+/// tensors that are stored in bf16 or f16, sums in float. The host has FP32 and BF16.
 enum class Precision { FP32, TF32, BF16, FP16 };
 
 /// Cuda: the largest workspace that an algorithm may be chosen for, and the precision. Set before the first kernel is
-/// created. The host runtime plans workspaces by what its primitives say and computes in FP32 only.
+/// created. The host runtime plans workspaces by what its primitives say; it refuses TF32 and FP16.
 void setKernelPolicy(size_t workspaceLimit, Precision precision);
 
 /// Constructors only describe vendor primitives, so that the compiler can ask for workspaces quickly. This builds all
@@ -267,7 +267,7 @@ enum class LossKind { SoftmaxCrossEntropy, MeanSquaredError, BceWithLogits };
 /// SoftmaxCrossEntropy: x [N,K,...] row-major, target I64 [N,...] class ids; the session's labelSmoothing spreads the
 /// target over all classes, its mixShare adds the target of another sample. The others: x and target of one shape and
 /// layout. Targets that are `ignoreIndex`, no class and no number that a target may be, do not count. dx of backward
-/// may be of 16 bits (cuda). `positives`: pos_weight of BceWithLogits, of x's rank, 1 long in all but one dimension.
+/// may be of 16 bits. `positives`: pos_weight of BceWithLogits, of x's rank, 1 long in all but one dimension.
 class Loss : public Kernel {
 public:
   static constexpr int64_t none = INT64_MIN;

@@ -17,7 +17,7 @@ struct TargetFacts {
   const char *device;       ///< profile that is planned for unless --device says otherwise; null: this machine's
   const char *project;      ///< form of a project's CMakeLists.txt, in codegen/
   bool levels;              ///< programs can be built for a level of x86-64 (--cpu)
-  bool reducedPrecision;    ///< tf32, bf16 and fp16 besides fp32
+  bool reducedPrecision;    ///< tf32 and fp16 besides fp32 and bf16
   bool zerosStay;           ///< copies with zvc leave zeros out before the link, else after it
   int64_t workspaceOfFp32;  ///< bytes, where no --workspace-limit is given; 0: follows from the step
   int64_t workspaceOfOther; ///< in other precisions

@@ -16,7 +16,7 @@
 
 namespace sluice {
 
-/// BF16: the upper half of a float, F16: IEEE's half; activations of the cuda target only. Bit: eight to a byte, the
+/// BF16: the upper half of a float, F16: IEEE's half, on cuda only; of activations. Bit: eight to a byte, the
 /// element that is first in memory lowest, in whole 64-bit words; masks only.
 enum class DataType : uint8_t { F32, BF16, F16, I64, I32, U8, Bit };
 
