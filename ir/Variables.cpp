@@ -47,12 +47,18 @@ FlatSymbolRefAttr sluice::train::variableOf(Value value) {
     if (!changes)
       break;
     value = changes->getOperand(changes.changedOperand(result.getResultNumber()));
+    // Verifiers ask this before dominance is verified: an op may read itself, or what comes after it.
+    Operation *before = value.getDefiningOp();
+    if (!before || before->getBlock() != changes->getBlock() || !before->isBeforeInBlock(changes))
+      break;
   }
   return {};
 }
 
 LogicalResult sluice::train::verifyChanges(Operation *op) {
   auto changes = cast<ChangesVariables>(op);
+  if (op->getNumResults() > op->getNumOperands()) // V1
+    return op->emitOpError() << "makes " << op->getNumResults() << " values of " << op->getNumOperands();
   for (OpResult result : op->getResults()) { // V1
     const Value before = op->getOperand(changes.changedOperand(result.getResultNumber()));
     if (!variableOf(before))
@@ -82,6 +88,8 @@ LogicalResult UpdateOp::verifySymbolUses(SymbolTableCollection &table) {
   if (getStates().size() != wanted) // C2
     return emitOpError() << "has " << getStates().size() << " states, rule " << stringifyUpdateRule(getRule())
                          << (getAveraged() ? " with an average keeps " : " keeps ") << wanted;
+  if (getNumResults() != wanted + 1) // C2
+    return emitOpError() << "makes " << getNumResults() << " values of a parameter and " << wanted << " states";
   for (Value changed : getOperands().take_back(wanted + 1)) // C1, C2
     if (changed.getType() != getGradient().getType())
       return emitOpError() << "has a gradient of " << getGradient().getType() << " for '"

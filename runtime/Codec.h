@@ -95,8 +95,8 @@ private:
   bool positive;
 };
 
-/// Codecs that pack in device memory. `packed` is U8 and packedBytes(codec, x) long. Floats; zfp and int8 take
-/// halves, too.
+/// Codecs that pack in device memory. `packed` is U8 and packedBytes(codec, x) long. Floats; halves,
+/// too, where the codec takes them (CodecTable.h).
 class Packing : public Kernel {
 public:
   Packing(Node node, Codec codec, const Tensor &x);
@@ -109,7 +109,8 @@ private:
 };
 
 /// Copies between the arenas that pack on the way out and unpack on the way back, with any codec. The host tensor is U8
-/// and packedBytes(codec, device tensor) long. Floats; halves, too, but for fp16.
+/// and packedBytes(codec, device tensor) long. Floats; halves, too, where the
+/// codec takes them.
 void copyToHost(Stream &stream, const Tensor &from, const Tensor &to, Node node, Codec codec);
 void copyToDevice(Stream &stream, const Tensor &from, const Tensor &to, Node node, Codec codec);
 

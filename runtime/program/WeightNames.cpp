@@ -3,6 +3,7 @@
 
 #include "runtime/program/WeightNames.h"
 
+#include "runtime/files/File.h"
 #include "runtime/files/NamePattern.h"
 #include "runtime/files/Toml.h"
 
@@ -10,10 +11,6 @@
 #include <functional>
 
 namespace sluice {
-
-static bool endsWith(const std::string &path, const std::string &ending) {
-  return path.size() > ending.size() && path.compare(path.size() - ending.size(), ending.size(), ending) == 0;
-}
 
 /// By the name, so that what stands after it is an option: else a file of another name would be written or looked for.
 static bool isWeights(const std::string &path) { return endsWith(path, ".safetensors") || endsWith(path, ".onnx"); }

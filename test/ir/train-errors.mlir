@@ -765,6 +765,36 @@ func.func @changes_v1(%g: tensor<2x3xf32>) {
 
 train.variable @w role(parameter) init(zero) : tensor<2x3xf32>
 train.variable @m role(optimizer) init(zero) : tensor<2x3xf32>
+func.func @changes_v1_itself(%g: tensor<2x3xf32>) {
+  // expected-error @below {{changes what is no variable's value}}
+  %sum = train.accumulate %g, %sum : tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @changes_v1_count(%g: tensor<2x3xf32>) {
+  // expected-error @below {{makes 3 values of 2}}
+  %new:3 = "train.update"(%g, %g) {rule = 0 : i32, operandSegmentSizes = array<i32: 1, 0, 1, 0>} : (tensor<2x3xf32>, tensor<2x3xf32>) -> (tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>)
+  return
+}
+
+// -----
+
+train.variable @w role(parameter) init(zero) : tensor<2x3xf32>
+train.variable @m role(optimizer) init(zero) : tensor<2x3xf32>
+func.func @update_c2_results(%g: tensor<2x3xf32>) {
+  %w = train.read @w : tensor<2x3xf32>
+  %m = train.read @m : tensor<2x3xf32>
+  // expected-error @below {{makes 1 values of a parameter and 1 states}}
+  %new = "train.update"(%g, %w, %m) {rule = 0 : i32, operandSegmentSizes = array<i32: 1, 0, 1, 1>} : (tensor<2x3xf32>, tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+train.variable @w role(parameter) init(zero) : tensor<2x3xf32>
+train.variable @m role(optimizer) init(zero) : tensor<2x3xf32>
 func.func @changes_v1_type(%g: tensor<2x3xf32>) {
   %w = train.read @w : tensor<2x3xf32>
   %m = train.read @m : tensor<2x3xf32>

@@ -53,6 +53,25 @@ TEST(BatchNormForms, FlagsDecideOtherwise) {
   EXPECT_THAT(ImportedModel(mixed(), spec).error, HasSubstr("--batch-norm=train:neck.* matches no BatchNormalization"));
 }
 
+/// A module that is called twice: its second call takes in what the first one left.
+TEST(BatchNormForms, SharedStatisticsTakeInOneBatchAfterTheOther) {
+  auto proto = parseModel(R"(g (float[4, 3] x) => (float[4, 3] y) {
+    a, am, av = BatchNormalization<training_mode = 1>(x, s, b, m, v)
+    y, ym, yv = BatchNormalization<training_mode = 1>(a, s, b, m, v) })");
+  for (const char *name : {"s", "v"})
+    addInitializer(proto, name, {3}, 1);
+  for (const char *name : {"b", "m"})
+    addInitializer(proto, name, {3}, 0);
+  ImportedModel model(proto);
+  ASSERT_TRUE(model.module) << model.error;
+  const auto updates = model.ops<train::UpdateStatisticsOp>();
+  ASSERT_EQ(updates.size(), 2u);
+  auto first = updates[0], second = updates[1];
+  EXPECT_EQ(second.getRunningMean(), first.getNewMean());
+  EXPECT_EQ(second.getRunningVar(), first.getNewVar());
+  EXPECT_EQ(train::variableOf(second.getRunningMean()).getValue(), "m");
+}
+
 /// Before opset 14 the outputs for new statistics tell.
 TEST(BatchNormForms, OutputsTellInEarlyOpsets) {
   for (bool trains : {false, true}) {
