@@ -7,6 +7,7 @@
 #include "runtime/Numbers.h"
 #include "runtime/Printable.h"
 #include "runtime/Spelling.h"
+#include "runtime/program/WeightNames.h"
 
 #include <algorithm>
 #include <charconv>
@@ -216,6 +217,8 @@ bool Flag::holdsPath() const {
   return value && (std::strncmp(value, "FILE", 4) == 0 || std::strncmp(value, "DIR", 3) == 0);
 }
 
+bool Flag::holdsWeights() const { return this == findFlag("--init") || this == findFlag("--export"); }
+
 const Flag *findFlag(const std::string &name) {
   for (const FlagGroup &group : flagGroups())
     for (const Flag &flag : group.flags)
@@ -327,6 +330,8 @@ std::vector<std::string> valuesOf(const Arguments &arguments, const Flag &flag) 
 bool isGiven(const Arguments &arguments, const Flag &flag) { return std::visit(Given{arguments}, flag.field); }
 
 void setFlag(Arguments &arguments, const Flag &flag, const std::string &value) {
+  if (flag.holdsWeights())
+    WeightFile{value}; // which refuses options that there are not
   std::visit(Store{arguments, flag, value}, flag.field);
 }
 

@@ -24,6 +24,7 @@ struct Flag {
   std::vector<const char *> words = {}; ///< that it may have; empty: any
 
   bool holdsPath() const;
+  bool holdsWeights() const; ///< the words of a WeightFile
 };
 
 struct FlagGroup {
@@ -45,7 +46,7 @@ bool isGiven(const Arguments &arguments, const Flag &flag);
 std::vector<std::string> valuesOf(const Arguments &arguments, const Flag &flag);
 
 /// Sets what `flag` says from the text of its value; a switch takes "true" and "false". Throws UsageError when it is of
-/// another kind or out of range.
+/// another kind or out of range, and for options of weights that there are not.
 void setFlag(Arguments &arguments, const Flag &flag, const std::string &value);
 
 } // namespace sluice

@@ -187,7 +187,7 @@ std::string absolutePath(const std::string &path) {
 std::string withAbsolutePaths(const Flag &flag, const std::string &word) {
   if (!flag.holdsPath())
     return word;
-  if (&flag == findFlag("--init") || &flag == findFlag("--export")) {
+  if (flag.holdsWeights()) {
     const WeightFile file(word);
     return text(absolutePath(file.path), file.map ? ",map=" + absolutePath(*file.map) : "",
                 file.skipMismatched ? ",skip-mismatched" : "", file.trainedOnly ? ",trained-only" : "",

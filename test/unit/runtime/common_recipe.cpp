@@ -124,6 +124,7 @@ TEST_F(Recipes, MistakesAreNamedWithTheirLine) {
   expectRefused("log = 1979-05-27", "1: log expects a string, got a date or a time");
   expectRefused("\nsteps = -3", "2: --steps expects a whole number of 0 or more, got '-3'");
   expectRefused("lr = inf", "1: --lr expects a finite number");
+  expectRefused("steps = 3\ninit = 'w.safetensors,skip'", "2: 'w.safetensors,skip': weights have no option 'skip'");
   expectRefused("[data]\nsteps = 3", "1: there are no tables in a recipe, found [data]");
   for (const char *nameless : {"[[[", "[", " [ =]", "[.a]", "[[#"})
     expectRefused(std::string("steps = 3\n") + nameless + "\n", "2: a table has no name");
