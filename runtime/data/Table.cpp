@@ -208,8 +208,9 @@ void Table::read(int input, int64_t sample, char *values) const {
       const bool isNumber = parseNumber(field, value) && std::isfinite(value) && parseNumber(field, exact);
       if (!isNumber && !isNan(field))
         throw bad(takes + hint);
-      if (!isNumber && !keepNan)
-        throw bad(takes + hint + (hint.empty() ? "" : ", --on-bad-data=keep takes NaN"));
+      const bool target = isTarget(program, input); // no loss can be told from one without a number
+      if (!isNumber && (!keepNan || target))
+        throw bad(takes + hint + (hint.empty() || target ? "" : ", --on-bad-data=keep takes NaN"));
       if (!isNumber)
         value = std::nanf(""), exact = std::nan("");
       const bool plain = column.mean == 0 && column.deviation == 1;

@@ -104,7 +104,9 @@ std::optional<double> RSquared::value() const {
   double mean = 0;
   for (const Column &column : sums) {
     const double deviations = column.squares - column.sum * column.sum / static_cast<double>(samples);
-    mean += deviations > 0 ? 1 - column.differences / deviations : column.differences == 0 ? 1 : 0;
+    mean += deviations > 0 || std::isnan(column.differences) ? 1 - column.differences / deviations
+            : column.differences == 0                        ? 1
+                                                             : 0;
   }
   return mean / static_cast<double>(sums.size());
 }

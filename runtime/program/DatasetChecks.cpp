@@ -66,16 +66,15 @@ static bool holdsAnswers(const Program &program, int input) {
 /// something else.
 void Dataset::checkNumbers(int input, int64_t sample, const char *values, int64_t elements) const {
   const Input &in = program.inputs[input];
-  const bool answers = holdsAnswers(program, input);
+  const bool answers = holdsAnswers(program, input), target = isTarget(program, input);
   constexpr float rounding = 1e-3f; // of what was resized or averaged
   for (int64_t i = 0; i < elements; ++i) {
     float value;
     std::memcpy(&value, values + i * 4, sizeof value);
-    if (std::isnan(value) && !options.keepNan)
+    if (std::isnan(value) && (!options.keepNan || target))
       throw DataError(text(source->name(input, sample), " holds NaN for '", in.name, "'",
-                           source->paths().empty() ? ""
-                                                   : ": --on-bad-data=skip leaves such samples out, "
-                                                     "--on-bad-data=keep takes NaN"));
+                           source->paths().empty() ? "" : ": --on-bad-data=skip leaves such samples out",
+                           source->paths().empty() || target ? "" : ", --on-bad-data=keep takes NaN"));
     if (answers && (value < -rounding || value > 1 + rounding) &&
         (in.ignoreIndex == Loss::none || value != static_cast<float>(in.ignoreIndex)))
       throw DataError(text(source->name(input, sample), " holds ", value, " for '", in.name,

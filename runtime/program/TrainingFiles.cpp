@@ -23,6 +23,20 @@
 
 namespace sluice {
 
+/// The data's own names of classes, by which it numbers them, stand over those of --class, which must not say others.
+static void checkNames(const ClassNames &said, const ClassNames &ofData) {
+  const auto list = [](const std::vector<std::string> &names) {
+    std::string words;
+    for (const std::string &name : names)
+      words += text(words.empty() ? "'" : ", '", printable(name), "'");
+    return words;
+  };
+  for (const auto &[target, names] : ofData)
+    if (const auto other = said.find(target); other != said.end() && other->second != names)
+      throw UsageError(text("--class names ", list(other->second), ", the data numbers its classes ", list(names),
+                            ": leave --class out, or give the target as numbers"));
+}
+
 void TrainingFiles::openData(const Arguments &arguments, const Program &program, uint64_t seed) {
   DataOptions options = dataOptions(arguments, seed);
   classes = namesFrom(arguments.classes, program);
@@ -37,6 +51,7 @@ void TrainingFiles::openData(const Arguments &arguments, const Program &program,
     options.mixup = arguments.mixup.value_or(0);
     options.share = arguments.validationSplit ? DataOptions::Share::Training : DataOptions::Share::All;
     training = std::make_unique<Dataset>(options, program);
+    checkNames(ownNames(program, namesFrom(arguments.classes, program)), training->classNames());
     for (const auto &[target, names] : training->classNames())
       classes[target] = names;
     options.classes = namesOf(program, first, classes);

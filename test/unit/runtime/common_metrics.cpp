@@ -232,6 +232,10 @@ TEST(Metrics, RSquaredIsTheMeanOverNumbers) {
   Tally tally(scored.program, choice);
   tally.add(session, 4);
   EXPECT_NEAR(tally.results().at(Metric::R2), 0.5956521739130435, 1e-12); // r2_score of scikit-learn
+  const std::vector<float> diverged(8, NAN);
+  session.write(scored.scores, diverged.data());
+  tally.add(session, 4);
+  EXPECT_TRUE(std::isnan(tally.results().at(Metric::R2)));
 }
 
 /// Yes or no of each pixel, some of them ignored: in one channel that of the foreground, of several of each.

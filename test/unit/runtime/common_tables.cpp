@@ -42,6 +42,25 @@ TEST(Table, HasItsTargetByNameOrLast) {
   refused("a,b,c\n1,2,1\n1,1,x\n", "row 2: column 'c' holds 'x', input 'target' takes whole numbers");
 }
 
+// Whatever is kept: a loss would be NaN, and nobody would know from where.
+TEST(Table, NoTargetIsNaN) {
+  const Input list[] = {{"x", {}, host(0, {2, 1}), 0}, {"target", {}, host(64, {2, 1}), 0, Loss::none, false, true}};
+  const Program program = programWith(list);
+  Folder folder;
+  folder.write("t.csv", "a,y\n1,\n2,3\n");
+  DataOptions options = from("csv:" + folder / "t.csv");
+  options.keepNan = true;
+  std::vector<float> x(2), y(2);
+  expectError<DataError>([&] { Dataset(options, program).gather({0, 0}, {x.data(), y.data()}); },
+                         "row 1: column 'y' holds '', input 'target' takes finite numbers; --on-bad-data=skip leaves "
+                         "such rows out");
+  folder.write("input.npy", npyArray("<f4", "(2, 1)", std::vector<float>{NAN, 1}));
+  folder.write("target.npy", npyArray("<f4", "(2, 1)", std::vector<float>{1, NAN}));
+  options.where = folder.path;
+  expectError<DataError>([&] { Dataset(options, program).gather({0, 0}, {x.data(), y.data()}); },
+                         "holds NaN for 'target'");
+}
+
 /// Two inputs and a target of two numbers, and a table of two rows for them.
 static const Input townInputs[] = {{"x", {}, host(0, {2, 4}), 0},
                                    {"city", {}, host(64, {2}, Layout::RowMajor, DataType::I64), 3},
