@@ -26,10 +26,46 @@ inline size_t editDistance(const std::string &a, const std::string &b) {
   return to[a.size()][b.size()];
 }
 
+/// What other programs call our flags.
+struct Habit {
+  const char *theirs, *ours;
+};
+constexpr Habit habits[] = {{"--learning-rate", "--lr"},
+                            {"--batch-size", "--batch"},
+                            {"--optim", "--optimizer"},
+                            {"--wd", "--weight-decay"},
+                            {"--num-workers", "--workers"},
+                            {"--num-epochs", "--epochs"},
+                            {"--num-train-epochs", "--epochs"},
+                            {"--max-steps", "--steps"},
+                            {"--scheduler", "--schedule"},
+                            {"--lr-scheduler-type", "--schedule"},
+                            {"--warmup-steps", "--warmup"},
+                            {"--gradient-accumulation-steps", "--accumulate"},
+                            {"--max-grad-norm", "--clip-norm"},
+                            {"--early-stopping", "--patience"},
+                            {"--output-dir", "--checkpoint"},
+                            {"--val-split", "--validation-split"},
+                            {"--weights", "--init"},
+                            {"--pretrained", "--init"},
+                            {"--budget", "--memory-budget"},
+                            {"--dtype", "--precision"}};
+
+/// The flag that other programs call so; else the same.
+inline std::string withoutHabit(const std::string &flag) {
+  for (const Habit &habit : habits)
+    if (flag == habit.theirs)
+      return habit.ours;
+  return flag;
+}
+
 /// "; did you mean --epochs?" of the nearest of `known` flags, all with their dashes, where one is near enough to be
-/// meant; else nothing.
+/// meant, or other programs call it so; else nothing.
 inline std::string didYouMean(const std::string &flag, const std::vector<std::string> &known) {
   constexpr size_t dashes = 2, shortest = 3, longest = 64;
+  const std::string meant = withoutHabit(flag);
+  if (meant != flag && std::find(known.begin(), known.end(), meant) != known.end())
+    return "; did you mean " + meant + "?";
   if (flag.size() < dashes + shortest || flag.size() > longest || flag.compare(0, dashes, "--") != 0)
     return "";
   size_t near = std::max<size_t>(1, (flag.size() - dashes) / 3) + 1;

@@ -4,6 +4,7 @@
 
 #include "runtime/Printable.h"
 #include "runtime/Spelling.h"
+#include "runtime/program/Flags.h"
 #include "runtime/program/HelpText.h"
 
 #include <algorithm>
@@ -51,7 +52,10 @@ std::string unknownWord(const CLI::App &app) {
     for (const std::string &name : option->get_lnames())
       known.push_back("--" + name);
   const std::string name = flag->substr(0, flag->find('='));
-  return "unknown flag '" + printable(name) + "' (see --help)" + didYouMean(name, known);
+  const std::string meant = withoutHabit(name);
+  const bool ofPrograms = findFlag(meant) && std::find(known.begin(), known.end(), meant) == known.end();
+  return "unknown flag '" + printable(name) + "' (see --help)" +
+         (ofPrograms ? "; " + meant + " is a flag of the programs that sluicec makes" : didYouMean(name, known));
 }
 
 } // namespace sluice

@@ -12,7 +12,9 @@
 #include "runtime/data/Table.h"
 #include "runtime/data/Tokens.h"
 
+#include <algorithm>
 #include <cstring>
+#include <filesystem>
 
 namespace sluice {
 
@@ -49,6 +51,7 @@ struct Kind {
   const char *name;
   Open open;
   bool arrays = false;
+  std::vector<std::string> options = {}; ///< PATH,option=value
 };
 
 /// For sources that are made from path, program and whether targets are wanted.
@@ -87,18 +90,46 @@ std::unique_ptr<SampleSource> openMasks(const std::string &path, const Program &
   return std::make_unique<MaskFolder>(path, program, options);
 }
 
-constexpr Kind kinds[] = {
+const Kind kinds[] = {
     {"cifar10", openCifar<10>},
     {"cifar100", openCifar<100>},
-    {"csv", openTable},
+    {"csv", openTable, false, {"header"}},
     {"idx", open<Idx>},
     {"imagefolder", openFolder},
     {"npz", openArrays<ArrayFiles::Container::Npz>, true},
     {"safetensors", openArrays<ArrayFiles::Container::Safetensors>, true},
-    {"segmentation", openMasks},
+    {"segmentation", openMasks, false, {"masks", "suffix", "values"}},
     {"shards", openSkipping<Shards>},
-    {"tokens", open<Tokens>},
+    {"tokens", open<Tokens>, false, {"stride", "type"}},
 };
+
+/// An option that the kind does not have would be taken for the end of a file's name, so that the file is not found.
+void refuseUnknownOptions(const Kind &kind, const std::string &where, const std::string &words) {
+  std::string known;
+  for (const std::string &option : kind.options)
+    known += text(known.empty() ? "" : ", ", option);
+  size_t begin = 0; // of the path, or of the last known option's value
+  std::string unknown;
+  const auto check = [&](size_t end) {
+    if (!unknown.empty() && !std::filesystem::exists(words.substr(begin, end - begin)))
+      throw UsageError(text(where, ": there is no option '", unknown, "' of ", kind.name,
+                            known.empty() ? ", which has none" : ", but " + known));
+  };
+  for (size_t comma = words.find(','); comma != std::string::npos; comma = words.find(',', comma + 1)) {
+    const size_t length = words.find_first_not_of("abcdefghijklmnopqrstuvwxyz-_", comma + 1) - comma - 1;
+    if (comma + 1 + length >= words.size() || words[comma + 1 + length] != '=')
+      continue;
+    const std::string option = words.substr(comma + 1, length);
+    if (std::find(kind.options.begin(), kind.options.end(), option) == kind.options.end()) {
+      unknown = unknown.empty() ? option : unknown;
+      continue;
+    }
+    check(comma);
+    begin = comma + 1 + length + 1;
+    unknown.clear();
+  }
+  check(words.size());
+}
 
 } // namespace
 
@@ -149,6 +180,7 @@ std::unique_ptr<SampleSource> openSource(const SourceOptions &options, const Pro
     if (word == kind.name) {
       if (path == where.size())
         throw UsageError(text(where, " names no path"));
+      refuseUnknownOptions(kind, where, where.substr(path));
       refuseInputs(kind.arrays);
       refuseShared(kind.arrays);
       return kind.open(where.substr(path), program, options);

@@ -143,6 +143,16 @@ void Evaluations::schedule(RunState &state, const Evaluation &result) const {
                 state.plateau.best.value_or(0), plateau->factor);
 }
 
+void Evaluations::tellBetter(int64_t step) const {
+  if (!selection || !selection->standing.best || selection->standing.bestStep == step)
+    return;
+  const std::string kept = arguments.checkpoint ? text("--resume=", bestPath(*arguments.checkpoint), " brings back")
+                                                : "was not kept: --checkpoint DIR keeps it";
+  std::printf("what is written has the weights of step %lld; the best %s was that of step %lld, which %s\n",
+              static_cast<long long>(step), selection->measure.name().c_str(),
+              static_cast<long long>(selection->standing.bestStep), printable(kept).c_str());
+}
+
 void Evaluations::select(RunState &state, const Evaluation &result) {
   if (!selection)
     return;

@@ -31,6 +31,8 @@ public:
   /// --patience is at its end.
   bool isOver() const { return selection && selection->isOver(); }
   std::string whyOver() const { return selection->whyOver(); }
+  /// For runs that write more than checkpoints of the state of `step`: says which one was better, if any was.
+  void tellBetter(int64_t step) const;
 
 private:
   void tell(const RunState &state, const Evaluation &result);

@@ -227,7 +227,15 @@ const Flag *findFlag(const std::string &name) {
   return nullptr;
 }
 
+/// Flags of sluicec that people give to the program instead.
+static constexpr const char *whenCompiling[] = {
+    "--batch",   "--memory-budget", "--host-budget", "--optimizer", "--loss",         "--precision",     "--target",
+    "--dropout", "--batch-norm",    "--freeze",      "--train",     "--ignore-index", "--class-weights", "--strategy"};
+
 std::string likelyFlag(const std::string &name) {
+  for (const char *flag : whenCompiling)
+    if (withoutHabit(name) == flag)
+      return text("; ", flag, " is a flag of sluicec, which decides it when it makes the program");
   std::vector<std::string> names;
   for (const FlagGroup &group : flagGroups())
     for (const Flag &flag : group.flags)

@@ -130,6 +130,8 @@ static void announce(const Arguments &arguments, const TrainingFiles &files,
                      const std::optional<InitialWeights> &initial, const std::string &adopted) {
   if (initial)
     std::fputs(initial->report().c_str(), stdout);
+  if (!initial && !arguments.resume && !files.training)
+    std::printf("weights:       those that the program was compiled with: there is no --resume and no --init\n");
   if (const std::string changes = changesOf(arguments); !changes.empty())
     std::printf("goes on:       %s\n", printable(changes).c_str());
   if (arguments.recipe && arguments.resume && !arguments.data && (arguments.evaluate || arguments.predict))

@@ -332,6 +332,8 @@ Recording Trainer::runAll() {
     evaluations.run(run);
   saveCheckpoint(); // what the evaluation has changed
   finishCheckpoints();
+  if (!interruptedBy() && (arguments.exportTo || files.prediction))
+    evaluations.tellBetter(run.step);
   if (!interruptedBy() && files.prediction)
     predict(*arguments.output, session, program, entry, *files.prediction, {files.classes, files.maskValues});
   if (interruptedBy())

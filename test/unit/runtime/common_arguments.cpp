@@ -61,7 +61,7 @@ TEST(Arguments, RefusesUnknownAndMissing) {
   for (const auto &[word, meant] : {std::pair{"--epoch=3", "--epochs"},
                                     {"--ephocs", "--epochs"},
                                     {"--learning", ""},
-                                    {"--batch", ""},
+                                    {"--learning-rate", "--lr"},
                                     {"--validation_split=20%", "--validation-split"},
                                     {"--x", ""}}) {
     const std::string message = text("unknown flag '", std::string(word).substr(0, std::string(word).find('=')),
@@ -73,6 +73,9 @@ TEST(Arguments, RefusesUnknownAndMissing) {
       EXPECT_EQ(error.what(), message);
     }
   }
+  for (const char *word : {"--batch=4", "--batch-size=4"})
+    expectRefused({"--data", "d", word},
+                  "(see --help); --batch is a flag of sluicec, which decides it when it makes the program");
   expectRefused({"data"}, "unknown argument 'data'");
   expectRefused({"-h"}, "unknown flag '-h'");
   expectRefused({"--data"}, "--data needs a value");

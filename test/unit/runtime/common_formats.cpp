@@ -189,6 +189,23 @@ TEST(Idx, ReadsPlainAndPackedFiles) {
   expectError<DataError>([&] { readAll(from("idx:" + folder / "packed"), program); }, "cannot be unpacked");
 }
 
+/// Else they would end the name of a file that is not there. Names may have commas and equal signs all the same.
+TEST(Formats, UnknownOptionsAreNamed) {
+  const Program program = programWith(images);
+  Folder folder;
+  std::filesystem::create_directory(folder / "i");
+  folder.write("t,strid=3", "12");
+  const std::pair<const char *, const char *> misspelt[] = {
+      {"tokens:t,strid=4", "there is no option 'strid' of tokens, but stride, type"},
+      {"tokens:t,strid=4,type=uint8", "there is no option 'strid' of tokens"},
+      {"segmentation:i,masks=m,sufix=_x", "there is no option 'sufix' of segmentation, but masks, suffix, values"},
+      {"csv:t.csv,heading=no", "there is no option 'heading' of csv, but header"},
+      {"imagefolder:i,size=3", "there is no option 'size' of imagefolder, which has none"}};
+  for (const auto &[words, why] : misspelt)
+    expectError<UsageError>([&, words = std::string(words)] { Dataset(from(words), program); }, why);
+  expectError<DataError>([&] { Dataset(from("tokens:" + folder / "t,strid=3"), program); }, "tokens are");
+}
+
 TEST(Formats, UnknownKindsAreNamed) {
   const Program program = programWith(images);
   expectError<UsageError>([&] { Dataset(from("tfrecord:a"), program); },

@@ -162,6 +162,20 @@ TEST_F(Reports, KeepsTheBestStateAndEndsWhenItGetsNoBetter) {
       << err;
   EXPECT_EQ(losses("stopped").size(), 4u); // the first is the best
   EXPECT_THAT(out, HasSubstr("ended after step 4: loss did not get better than"));
+  EXPECT_THAT(out, testing::Not(HasSubstr("what is written")));
+  const std::string stops = "--data data --evaluate data --evaluate-every 1 --lr 0 --steps 40 --patience 3 --export "
+                            "e.safetensors ";
+  ASSERT_EQ(run(stops), 0) << err;
+  EXPECT_THAT(out, HasSubstr("what is written has the weights of step 4; the best loss was that of step 1, which was "
+                             "not kept: --checkpoint DIR keeps it"));
+  ASSERT_EQ(run(stops + "--checkpoint d"), 0) << err;
+  EXPECT_THAT(out, HasSubstr("step 1, which --resume=d/best.safetensors brings back"));
+  const char *ofProgram = "weights:       those that the program was compiled with";
+  EXPECT_THAT(out, testing::Not(HasSubstr(ofProgram)));
+  ASSERT_EQ(run("--predict data --output p.npy"), 0) << err;
+  EXPECT_THAT(out, HasSubstr(ofProgram));
+  ASSERT_EQ(run("--predict data --output p.npy --resume d"), 0) << err;
+  EXPECT_THAT(out, testing::Not(HasSubstr(ofProgram)));
   expectFailure(2, "--data data --evaluate data --best accuracy", "--best needs --checkpoint");
   expectFailure(2, "--data data --evaluate data --checkpoint c --best top5", "--best top5: is none of the metrics");
 }
