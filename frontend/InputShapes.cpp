@@ -3,6 +3,7 @@
 // denotation DATA_BATCH, or the open dimension that is called "batch" wherever it stands), else the first one.
 #include "frontend/InputShapes.h"
 #include "frontend/HostTensor.h"
+#include "frontend/InputBatch.h"
 #include "frontend/OnnxGraph.h"
 #include "onnx/onnx_pb.h"
 #include <algorithm>
@@ -50,84 +51,68 @@ bool saysBatch(std::string name) {
   return name.find("batch") != std::string::npos;
 }
 
-class InputShapes {
-public:
-  InputShapes(const std::vector<const onnx::ValueInfoProto *> &inputs, const onnx::GraphProto &model,
-              const TrainingSpec &spec, OnnxGraph &graph)
-      : protos(inputs), model(model), spec(spec), graph(graph) {}
-
-  Status run() {
-    if (Status named = checkFlags(); !named)
-      return named;
-    batchSymbol = findBatchSymbol();
-    for (const onnx::ValueInfoProto *input : protos)
-      if (Status added = add(*input); !added)
-        return added;
-    if (!openDimensions.empty())
-      return openError();
-    remarkOnAssumed();
-    if (Status named = checkNames(); !named)
-      return named;
-    if (Status batches = checkBatches(); !batches)
-      return batches;
-    return placeOutputs();
+/// --batch-dim and --input name inputs that the output needs; --batch-dim the output, too.
+Status checkFlags(const std::vector<const onnx::ValueInfoProto *> &inputs, const TrainingSpec &spec,
+                  const OnnxGraph &graph) {
+  std::string known;
+  for (const onnx::ValueInfoProto *input : inputs)
+    known += (known.empty() ? "'" : ", '") + input->name() + "'";
+  const auto isInput = [&](const std::string &name) {
+    return std::any_of(inputs.begin(), inputs.end(), [&](const auto *input) { return input->name() == name; });
+  };
+  for (const std::string &name : spec.shared) {
+    if (!isInput(name))
+      return Error{"--input " + name + "=shared: the inputs of " + graph.outputNames() + " are " + known};
+    if (spec.batchDims.count(name))
+      return Error{"--input " + name + "=shared says that it has no batch, --batch-dim " + name +
+                   " where; give one of them"};
   }
+  for (const auto &[name, dim] : spec.batchDims)
+    if (!isInput(name) && !graph.output(name))
+      return Error{"--batch-dim " + name + ": there are the inputs " + known + " and the " + graph.outputNames()};
+  return Success{};
+}
 
-private:
-  /// --batch-dim and --input name inputs that the output needs; --batch-dim the output, too.
-  Status checkFlags() const {
-    std::string known;
-    for (const onnx::ValueInfoProto *input : protos)
-      known += (known.empty() ? "'" : ", '") + input->name() + "'";
-    const auto isInput = [&](const std::string &name) {
-      return std::any_of(protos.begin(), protos.end(), [&](const auto *input) { return input->name() == name; });
-    };
-    for (const std::string &name : spec.shared) {
-      if (!isInput(name))
-        return Error{"--input " + name + "=shared: the inputs of " + graph.outputNames() + " are " + known};
-      if (spec.batchDims.count(name))
-        return Error{"--input " + name + "=shared says that it has no batch, --batch-dim " + name +
-                     " where; give one of them"};
-    }
-    for (const auto &[name, dim] : spec.batchDims)
-      if (!isInput(name) && !graph.output(name))
-        return Error{"--batch-dim " + name + ": there are the inputs " + known + " and the " + graph.outputNames()};
-    return Success{};
-  }
-
-  /// What open dimensions that count samples are called: the first one of the first input, unless the name of another
-  /// says that it is the batch. Empty where the first input has no name for it.
-  std::string findBatchSymbol() const {
-    std::string first, saying;
-    bool isFirst = true;
-    for (const onnx::ValueInfoProto *input : protos) {
-      if (spec.shared.count(input->name()))
+/// What open dimensions that count samples are called: the first one of the first input, unless the name of another
+/// says that it is the batch. Empty where the first input has no name for it.
+std::string findBatchSymbol(const std::vector<const onnx::ValueInfoProto *> &inputs, const TrainingSpec &spec) {
+  std::string first, saying;
+  bool isFirst = true;
+  for (const onnx::ValueInfoProto *input : inputs) {
+    if (spec.shared.count(input->name()))
+      continue;
+    const onnx::TensorShapeProto &shape = shapeProto(*input);
+    const auto said = spec.batchDims.find(input->name());
+    for (int i = 0; i < shape.dim_size(); ++i) {
+      const std::string &name = shape.dim(i).dim_param();
+      if (isFixed(shape.dim(i)) || name.empty())
         continue;
-      const onnx::TensorShapeProto &shape = shapeProto(*input);
-      const auto said = spec.batchDims.find(input->name());
-      for (int i = 0; i < shape.dim_size(); ++i) {
-        const std::string &name = shape.dim(i).dim_param();
-        if (isFixed(shape.dim(i)) || name.empty())
-          continue;
-        const bool counts = said != spec.batchDims.end() ? said->second == i : i == 0;
-        if (counts && isFirst)
-          first = name;
-        if (saying.empty() && saysBatch(name))
-          saying = name;
-      }
-      isFirst = false;
+      const bool counts = said != spec.batchDims.end() ? said->second == i : i == 0;
+      if (counts && isFirst)
+        first = name;
+      if (saying.empty() && saysBatch(name))
+        saying = name;
     }
-    return saying.empty() || saysBatch(first) ? first : saying;
+    isFirst = false;
   }
+  return saying.empty() || saysBatch(first) ? first : saying;
+}
 
-  /// The dimension that counts the samples, by flags, denotations and names.
-  int64_t placeOf(const onnx::ValueInfoProto &value) {
+/// Which dimension counts the samples, by flags, denotations and names.
+class SampleDimensions {
+public:
+  SampleDimensions(const std::vector<const onnx::ValueInfoProto *> &inputs, const TrainingSpec &spec)
+      : spec(spec), symbol(findBatchSymbol(inputs, spec)) {}
+
+  /// What the file calls the batch; empty where it has no name.
+  const std::string &batchSymbol() const { return symbol; }
+
+  int64_t of(const onnx::ValueInfoProto &value) {
     if (const auto said = spec.batchDims.find(value.name()); said != spec.batchDims.end())
       return said->second;
     const onnx::TensorShapeProto &shape = shapeProto(value);
     const auto counts = [&](const Dimension &dim) {
-      return dim.denotation() == "DATA_BATCH" ||
-             (!batchSymbol.empty() && !isFixed(dim) && dim.dim_param() == batchSymbol);
+      return dim.denotation() == "DATA_BATCH" || (!symbol.empty() && !isFixed(dim) && dim.dim_param() == symbol);
     };
     for (int i = 0; i < shape.dim_size(); ++i)
       if (counts(shape.dim(i))) {
@@ -138,13 +123,49 @@ private:
     return 0;
   }
 
+  /// What dimensions are the batch by their names, and are not the first.
+  void remark(OnnxGraph &graph) const {
+    if (!found.empty())
+      graph.remarks.push_back("samples lie along dimension " + found +
+                              ", as the file calls it; data have them in the first one");
+  }
+
+private:
+  const TrainingSpec &spec;
+  const std::string symbol;
+  std::string found;
+};
+
+class InputShapes {
+public:
+  InputShapes(const std::vector<const onnx::ValueInfoProto *> &inputs, const onnx::GraphProto &model,
+              const TrainingSpec &spec, OnnxGraph &graph)
+      : protos(inputs), model(model), spec(spec), graph(graph), samples(inputs, spec) {}
+
+  Status run() {
+    if (Status named = checkFlags(protos, spec, graph); !named)
+      return named;
+    for (const onnx::ValueInfoProto *input : protos)
+      if (Status added = add(*input); !added)
+        return added;
+    if (!openDimensions.empty())
+      return openError();
+    remarkOnAssumed();
+    if (Status named = checkNames(); !named)
+      return named;
+    if (Status batches = findBatch(spec, graph); !batches)
+      return batches;
+    return placeOutputs();
+  }
+
+private:
   Status add(const onnx::ValueInfoProto &input) {
     if (!input.type().has_tensor_type() || !input.type().tensor_type().has_shape())
       return Error{"input '" + input.name() + "' is not a tensor of known rank"};
     GraphInput entry{input.name(), input.type().tensor_type().elem_type(), {}};
     entry.shared = spec.shared.count(input.name()) > 0;
     const int rank = shapeProto(input).dim_size();
-    entry.batchDim = entry.shared ? TrainingSpec::noBatch : placeOf(input);
+    entry.batchDim = entry.shared ? TrainingSpec::noBatch : samples.of(input);
     if (rank > 0 && entry.batchDim >= rank)
       return Error{"--batch-dim " + input.name() + "=" + std::to_string(entry.batchDim) + ": the dimensions of '" +
                    input.name() + "' are 0 to " + std::to_string(rank - 1)};
@@ -184,7 +205,8 @@ private:
     // Inputs share the batch when they share its name, wherever it stands, or as dimensions of samples its number; an
     // unnamed dimension of samples is the batch too.
     const bool named = !fixed && !dim.dim_param().empty();
-    if (spec.batch && ((isBatch && (name == batchName || (!fixed && !named))) || (named && name == batchSymbol)))
+    if (spec.batch &&
+        ((isBatch && (name == batchName || (!fixed && !named))) || (named && name == samples.batchSymbol())))
       return *spec.batch;
     return fixed ? dim.dim_value() : 0;
   }
@@ -241,81 +263,6 @@ private:
     return Success{};
   }
 
-  /// The extent along which the inputs' samples lie; 0: a scalar, which has no dimension for them.
-  static int64_t samplesOf(const GraphInput &input) {
-    if (input.batchDim == TrainingSpec::noBatch)
-      return 1;
-    return input.shape.empty() ? 0 : input.shape[static_cast<size_t>(input.batchDim)];
-  }
-
-  /// All inputs but shared ones have one number of samples.
-  Status checkBatches() {
-    const GraphInput *first = nullptr;
-    for (const GraphInput &input : graph.inputs)
-      if (!input.shared && (!first || (samplesOf(*first) == 0 && samplesOf(input) > 0)))
-        first = &input;
-    if (!first)
-      return Error{"all inputs are shared: there are no samples to train on; leave one --input NAME=shared out"};
-    graph.batch = samplesOf(*first);
-    if (spec.batch && graph.batch != *spec.batch && graph.batch > 0)
-      return Error{"--batch=" + std::to_string(*spec.batch) + " conflicts with " + std::to_string(graph.batch) +
-                   " from --dim or --batch-dim"};
-    for (const GraphInput &input : graph.inputs) {
-      if (!input.shared && samplesOf(input) != graph.batch)
-        return otherBatch(input, *first);
-      if (input.name == "target" && !endsInOwnLoss(spec) && lossesOf(spec)[0].target == "target")
-        return Error{"input 'target' has the name of the attached loss's target; rename it"};
-    }
-    return graph.batch > 0 ? Status(Success{}) : otherBatch(*first, *first);
-  }
-
-  Error otherBatch(const GraphInput &input, const GraphInput &first) const {
-    const std::string &name = input.name;
-    std::string message = "input '" + name + "' of shape " + shapeText(input.shape);
-    if (input.batchDim == TrainingSpec::noBatch)
-      return Error{message + " has no batch by --batch-dim " + name + "=none, so that a batch is one sample, but '" +
-                   first.name + "' has " + std::to_string(graph.batch)};
-    message += input.shape.empty()
-                   ? " has no dimension for samples"
-                   : " does not have, as dimension " + std::to_string(input.batchDim) + ", the batch of " +
-                         std::to_string(graph.batch) + " that '" + first.name + "' has";
-    std::string flags;
-    for (const auto &[other, dim] : commonPlaces())
-      flags += " --batch-dim " + other + "=" + std::to_string(dim);
-    if (flags.empty() && !input.shape.empty())
-      flags = " --batch-dim " + name + "=K";
-    return Error{message + ";" +
-                 (flags.empty() ? "" : flags + " says which dimension counts the samples (from 0 on),") + " --input " +
-                 name + "=shared that all samples have it in common, --batch-dim " + name +
-                 "=none that a sample is the whole input"};
-  }
-
-  /// Of all inputs with samples a dimension beyond their first with one extent, as sequences with time in front have
-  /// it: the flags that would say so. Empty where there is none.
-  std::vector<std::pair<std::string, int64_t>> commonPlaces() const {
-    for (int64_t dim = 1; dim < spec.limits.rank; ++dim) {
-      std::vector<std::pair<std::string, int64_t>> places;
-      std::set<int64_t> extents;
-      for (const GraphInput &input : graph.inputs) {
-        if (input.shared)
-          continue;
-        if (dim >= static_cast<int64_t>(input.shape.size()))
-          return {};
-        places.emplace_back(input.name, dim);
-        extents.insert(input.shape[static_cast<size_t>(dim)]);
-      }
-      if (extents.size() == 1)
-        return places;
-    }
-    return {};
-  }
-
-  void remarkOnFound() {
-    if (!found.empty())
-      graph.remarks.push_back("samples lie along dimension " + found +
-                              ", as the file calls it; data have them in the first one");
-  }
-
   /// Where trained outputs have their samples; a model whose inputs have no batch has none there.
   Status placeOutputs() {
     const bool unbatched = std::all_of(graph.inputs.begin(), graph.inputs.end(), [](const GraphInput &input) {
@@ -332,9 +279,9 @@ private:
       else if (unbatched)
         output.batchDim = TrainingSpec::noBatch;
       else if (proto != model.output().end() && proto->type().has_tensor_type() && !endsInOwnLoss(spec))
-        output.batchDim = placeOf(*proto);
+        output.batchDim = samples.of(*proto);
     }
-    remarkOnFound();
+    samples.remark(graph);
     return Success{};
   }
 
@@ -342,9 +289,8 @@ private:
   const onnx::GraphProto &model;
   const TrainingSpec &spec;
   OnnxGraph &graph;
-  std::string found;       ///< dimensions that are the batch by their names, for a remark
-  std::string batchSymbol; ///< what the file calls the batch
-  std::string batchName;   ///< name or number of the first dimension of samples
+  SampleDimensions samples;
+  std::string batchName; ///< name or number of the first dimension of samples
   std::vector<Open> openDimensions;
   std::map<std::string, int64_t> assumedExtents; ///< by the names of open dimensions
   std::set<std::string> names, used;

@@ -53,6 +53,24 @@ std::string remarkOnTokens(ModuleOp module, const TrainingSpec &spec) {
 /// Reasons why nodes that stand for others could not be taken apart, by their first outputs.
 using Unflattened = std::map<std::string, std::string>;
 
+/// Why a node is refused.
+std::string reasonOf(const onnx::NodeProto &proto, const FunctionImport &state) {
+  if (isStructure(proto.op_type()) && !state.error.empty())
+    return state.error;
+  // An input that nothing made explains more than the type error it leads to.
+  for (const std::string &input : proto.input())
+    if (!input.empty() && !state.values.count(input) && !state.sources.count(state.known(input)) &&
+        !state.hosts.count(state.known(input)) && !state.draws.count(input))
+      return "reads '" + input + "', an optional output that is not supported";
+  return state.error.empty() ? "cannot be imported" : state.error;
+}
+
+void removeDead(func::FuncOp function) {
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(function.getBody().front())))
+    if (isOpTriviallyDead(&op))
+      op.erase();
+}
+
 class GraphImport {
 public:
   GraphImport(MLIRContext &context, const OnnxFile &file, const TrainingSpec &spec, const HandRoles &hand,
@@ -88,56 +106,41 @@ public:
 
   /// Takes the file's control flow apart, with what an import of @step knows. Refusals are for the import of what
   /// comes of it.
-  Status flatten(OnnxFile &changed, Unflattened &refused) {
-    Result<func::FuncOp> declared = declare(/*training=*/true);
-    if (!declared)
-      return declared.takeError();
-    flattens = true;
-    FunctionImport state = begin(*declared, /*training=*/true);
-    ScopedDiagnosticHandler handler(builder.getContext(), [](Diagnostic &) { return success(); });
-    StepValues values(*this, state);
-    return Flattening(changed, values, spec.limits, refused).run(outputNames());
+  Status flatten(OnnxFile &changed, Unflattened &refused);
+
+  /// What reads results of which nothing is known is left out: the type of a value tells whether a node is supported.
+  void importOrRefuse(const onnx::NodeProto &proto, FunctionImport &state, Refusals &refusals) {
+    if (llvm::any_of(proto.input(), [&](const std::string &input) { return state.unknown.contains(input); })) {
+      refusals.skip();
+      state.unknown.insert(proto.output().begin(), proto.output().end());
+      return;
+    }
+    NodeImport node(state, proto);
+    auto whole = unflattened.find(firstOutput(proto));
+    if (whole != unflattened.end())
+      (void)node.error(whole->second);
+    else if (succeeded(importNode(node)) && state.error.empty())
+      return;
+    if (state.needsAssumed)
+      refusals.skip();
+    else
+      refusals.add(proto, reasonOf(proto, state));
+    state.error.clear();
+    state.needsAssumed = false;
+    assumeResults(node);
+  }
+
+  /// Makes a tensor of the file known to the function, once.
+  void addSource(const std::string &name, FunctionImport &state) const {
+    const FileTensor *tensor = file.tensor(name);
+    if (!tensor || state.values.count(name))
+      return;
+    Source &source = state.sources[name] = initializerSource(name, *tensor, graph.roles.held);
+    // Conditions and trip counts may share a number with what is computed.
+    source.constantNode |= flattens && elementCount(tensor->shape) == 1;
   }
 
 private:
-  /// Values of @step as a flattening asks for them.
-  class StepValues : public FlatImport {
-  public:
-    StepValues(GraphImport &import, FunctionImport &state)
-        : import(import), state(state), refusals(state.file.opset(), 0) {}
-    void node(const onnx::NodeProto &node) override { import.importOrRefuse(node, state, refusals); }
-    void initializer(const std::string &name) override { import.addSource(name, state); }
-    const HostTensor *value(const std::string &name) override {
-      const onnx::NodeProto reader = readerOf(name);
-      return NodeImport(state, reader).known(0);
-    }
-    std::optional<std::vector<int64_t>> shape(const std::string &name) override {
-      if (auto value = state.values.find(name); value != state.values.end())
-        return shapeOf(value->second).vec();
-      const onnx::NodeProto reader = readerOf(name);
-      const Source *source = NodeImport(state, reader).source(0);
-      return source ? std::optional(source->shape) : std::nullopt;
-    }
-
-  private:
-    static onnx::NodeProto readerOf(const std::string &name) {
-      onnx::NodeProto reader;
-      reader.add_input(name);
-      return reader;
-    }
-
-    GraphImport &import;
-    FunctionImport &state;
-    Refusals refusals;
-  };
-
-  std::vector<std::string> outputNames() const {
-    std::vector<std::string> names;
-    for (const GraphOutput &output : graph.outputs)
-      names.push_back(output.name);
-    return names;
-  }
-
   void setAttributes() {
     auto set = [&](const char *name, const std::string &value) {
       (*module)->setAttr(name, builder.getStringAttr(value));
@@ -176,15 +179,6 @@ private:
       argument.setLoc(NameLoc::get(builder.getStringAttr(name)));
     }
     return function;
-  }
-
-  void addSource(const std::string &name, FunctionImport &state) const {
-    const FileTensor *tensor = file.tensor(name);
-    if (!tensor || state.values.count(name))
-      return;
-    Source &source = state.sources[name] = initializerSource(name, *tensor, graph.roles.held);
-    // Conditions and trip counts may share a number with what is computed.
-    source.constantNode |= flattens && elementCount(tensor->shape) == 1;
   }
 
   /// A function with its arguments and the tensors of the file.
@@ -232,45 +226,6 @@ private:
     return Success{};
   }
 
-  /// What reads results of which nothing is known is left out: the type of a value tells whether a node is supported.
-  void importOrRefuse(const onnx::NodeProto &proto, FunctionImport &state, Refusals &refusals) {
-    if (llvm::any_of(proto.input(), [&](const std::string &input) { return state.unknown.contains(input); })) {
-      refusals.skip();
-      state.unknown.insert(proto.output().begin(), proto.output().end());
-      return;
-    }
-    NodeImport node(state, proto);
-    auto whole = unflattened.find(firstOutput(proto));
-    if (whole != unflattened.end())
-      (void)node.error(whole->second);
-    else if (succeeded(importNode(node)) && state.error.empty())
-      return;
-    if (state.needsAssumed)
-      refusals.skip();
-    else
-      refusals.add(proto, reasonOf(proto, state));
-    state.error.clear();
-    state.needsAssumed = false;
-    assumeResults(node);
-  }
-
-  static std::string reasonOf(const onnx::NodeProto &proto, const FunctionImport &state) {
-    if (isStructure(proto.op_type()) && !state.error.empty())
-      return state.error;
-    // An input that nothing made explains more than the type error it leads to.
-    for (const std::string &input : proto.input())
-      if (!input.empty() && !state.values.count(input) && !state.sources.count(state.known(input)) &&
-          !state.hosts.count(state.known(input)) && !state.draws.count(input))
-        return "reads '" + input + "', an optional output that is not supported";
-    return state.error.empty() ? "cannot be imported" : state.error;
-  }
-
-  static void removeDead(func::FuncOp function) {
-    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(function.getBody().front())))
-      if (isOpTriviallyDead(&op))
-        op.erase();
-  }
-
   const OnnxFile &file;
   const TrainingSpec &spec;
   const HandRoles &hand;
@@ -282,6 +237,55 @@ private:
   bool flattens = false; ///< only values that are known when compiling are asked for
   std::string diagnostic;
 };
+
+/// Values of @step as a flattening asks for them.
+class StepValues : public FlatImport {
+public:
+  StepValues(GraphImport &import, FunctionImport &state)
+      : import(import), state(state), refusals(state.file.opset(), 0) {}
+  void node(const onnx::NodeProto &node) override { import.importOrRefuse(node, state, refusals); }
+  void initializer(const std::string &name) override { import.addSource(name, state); }
+  const HostTensor *value(const std::string &name) override {
+    const onnx::NodeProto reader = readerOf(name);
+    return NodeImport(state, reader).known(0);
+  }
+  std::optional<std::vector<int64_t>> shape(const std::string &name) override {
+    if (auto value = state.values.find(name); value != state.values.end())
+      return shapeOf(value->second).vec();
+    const onnx::NodeProto reader = readerOf(name);
+    const Source *source = NodeImport(state, reader).source(0);
+    return source ? std::optional(source->shape) : std::nullopt;
+  }
+
+private:
+  static onnx::NodeProto readerOf(const std::string &name) {
+    onnx::NodeProto reader;
+    reader.add_input(name);
+    return reader;
+  }
+
+  GraphImport &import;
+  FunctionImport &state;
+  Refusals refusals;
+};
+
+std::vector<std::string> outputNames(const OnnxGraph &graph) {
+  std::vector<std::string> names;
+  for (const GraphOutput &output : graph.outputs)
+    names.push_back(output.name);
+  return names;
+}
+
+Status GraphImport::flatten(OnnxFile &changed, Unflattened &refused) {
+  Result<func::FuncOp> declared = declare(/*training=*/true);
+  if (!declared)
+    return declared.takeError();
+  flattens = true;
+  FunctionImport state = begin(*declared, /*training=*/true);
+  ScopedDiagnosticHandler handler(builder.getContext(), [](Diagnostic &) { return success(); });
+  StepValues values(*this, state);
+  return Flattening(changed, values, spec.limits, refused).run(outputNames(graph));
+}
 
 /// `replaced`: the batch that the file fixes where --batch says another, else 0; for errors, too.
 Result<OwningOpRef<ModuleOp>> importWhole(MLIRContext &context, OnnxFile &file, const TrainingSpec &spec,
