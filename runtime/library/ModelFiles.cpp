@@ -58,7 +58,7 @@ void Model::init(const std::string &words) {
   if (!read.isEmpty())
     run.preparation = read;
   if (options.log)
-    options.log(options.user, printable(weights.report()).c_str());
+    options.log(options.user, printable(weights.report(/*resumes=*/false)).c_str());
 }
 
 void Model::exportTo(const std::string &words) {

@@ -151,7 +151,7 @@ void InitialWeights::load(Session &session) const {
     source.file.data().dropPages();
 }
 
-std::string InitialWeights::report() const {
+std::string InitialWeights::report(bool resumes) const {
   std::string out;
   const auto add = [&](const char *what, const std::vector<std::string> &names) {
     if (!names.empty())
@@ -161,13 +161,13 @@ std::string InitialWeights::report() const {
   for (const Source &source : sources) {
     out += printable(text("initial values: ", source.taken, " tensors from ", source.words.path)) + "\n";
     if (alone)
-      add("  not in the file: ", missing);
+      add(resumes ? "  those of the checkpoint: " : "  not in the file: ", missing);
     add(alone ? "  of another shape or type, started anew: " : "  of another shape or type, not taken: ",
         source.skipped);
     add("  in the file, not in the model: ", source.unused);
   }
   if (!alone)
-    add("  in none of the files: ", missing);
+    add(resumes ? "  those of the checkpoint: " : "  in none of the files: ", missing);
   return out;
 }
 

@@ -23,8 +23,8 @@ public:
 
   /// Overwrites the tensors that were found. Throws DataError where a file's checksums tell damage.
   void load(Session &session) const;
-  /// What was taken of each file, and what was not, a line each.
-  std::string report() const;
+  /// What was taken of each file, and what was not, a line each. `resumes`: a checkpoint has what the files lack.
+  std::string report(bool resumes) const;
   /// What the files say of how images were prepared for them, of each thing the last that says it.
   Preparation preparation() const;
   /// The files that are read.

@@ -129,7 +129,7 @@ static void prepare(const Arguments &arguments, const Program &program, const En
 static void announce(const Arguments &arguments, const TrainingFiles &files,
                      const std::optional<InitialWeights> &initial, const std::string &adopted) {
   if (initial)
-    std::fputs(initial->report().c_str(), stdout);
+    std::fputs(initial->report(arguments.resume.has_value()).c_str(), stdout);
   if (!initial && !arguments.resume && !files.training)
     std::printf("weights:       those that the program was compiled with: there is no --resume and no --init\n");
   if (const std::string changes = changesOf(arguments); !changes.empty())

@@ -145,6 +145,9 @@ TEST_F(Weights, WhatIsTrainedMayStandAlone) {
   // The recipe still brings the frozen weights; others are refused.
   ASSERT_EQ(run("--recipe c/recipe.toml --resume c --steps 4", "frozen"), 0) << err;
   ASSERT_EQ(run("--recipe c/recipe.toml --resume c/checkpoint.safetensors --evaluate data", "frozen"), 0) << err;
+  write("base.safetensors", "fc.weight", w, {3, 8}, "other");
+  ASSERT_EQ(run("--init base.safetensors --resume c --evaluate data", "frozen"), 0) << err;
+  EXPECT_THAT(out, testing::HasSubstr("  those of the checkpoint: 'fc.bias'\n"));
   expectFailure(1, "--resume c --evaluate data", "holds what was trained alone, beside frozen weights of checksum ",
                 "frozen");
   expectFailure(2, "--data data --export out.onnx,trained-only", "trained-only is for FILE.safetensors");
