@@ -301,6 +301,19 @@ Status convert(const Words &w, DriverOptions &o) {
 
 } // namespace
 
+std::map<std::string, bool> sluice::compilerFlags() {
+  CLI::App app;
+  DriverOptions options;
+  Words values;
+  declare(app, options, values);
+  std::map<std::string, bool> flags;
+  for (const CLI::Option *option : app.get_options())
+    for (const std::string &name : option->get_lnames())
+      flags["--" + name] = option->get_items_expected_max() > 0;
+  flags["-o"] = true;
+  return flags;
+}
+
 std::optional<int> sluice::parseCommandLine(const std::vector<std::string> &words, DriverOptions &options) {
   CLI::App app("Compiles an ONNX model into a program that trains it inside a memory budget.", "sluicec");
   Words values;

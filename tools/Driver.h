@@ -5,6 +5,7 @@
 #include "frontend/TrainingSpec.h"
 #include "passes/Pipeline.h"
 
+#include <map>
 #include <optional>
 #include <string>
 
@@ -23,6 +24,9 @@ struct DriverOptions {
   bool calibrate = false;   ///< measure this machine again
   std::string commandLine;  ///< as given, for the preface of emitted source
 };
+
+/// The flags of sluicec with their dashes, and whether they take a value.
+std::map<std::string, bool> compilerFlags();
 
 /// `words`: what stands after the program's name. Nothing when compilation should go on; else the exit status (0 after
 /// --help).

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// sluice: the compiler and the programs that it makes by one name. It starts sluicec, which stands beside it, and what
+// sluicec makes; both commands are printed, so that they can be given alone the next time. Exit statuses are theirs.
+#include "runtime/Printable.h"
+#include "runtime/program/HelpText.h"
+#include "tools/Failure.h"
+#include "tools/StandardOutput.h"
+#include "tools/TrainWords.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+using namespace sluice;
+
+namespace {
+
+int usage(const std::string &message) { return fail("sluice", 2, message); }
+
+int printHelp() {
+  const std::string about =
+      "Trains ONNX models inside a memory budget: compiles a model into a program by sluicec, and "
+      "runs it.";
+  std::fputs(("Usage: sluice COMMAND MODEL [FLAG=VALUE | FLAG VALUE | SWITCH]...\n\n" + wrapped(about, 0, 0)).c_str(),
+             stdout);
+  std::fputs(
+      helpGroup("Commands",
+                {{"train MODEL", "compile the model and train it; flags of sluicec and of its programs together"},
+                 {"bench MODEL", "compile it and run 20 steps on random data"},
+                 {"check MODEL", "list everything in the model that is not supported: sluicec --check"},
+                 {"plan MODEL", "time over memory of all strategies as a page: sluicec --emit=report"}},
+                "sluice train model.onnx --batch=32 --memory-budget=60% --data=imagefolder:photos")
+          .c_str(),
+      stdout);
+  std::fputs(
+      helpGroup("Flags", {{"--help", "print this text and exit; sluicec --help and ./PROGRAM --help tell theirs"}}, "")
+          .c_str(),
+      stdout);
+  return 0;
+}
+
+/// As a shell takes it for one word.
+std::string quoted(const std::string &word) {
+  if (!word.empty() && word.find_first_of(" \t\n\"'\\$`&|;<>()*?[]#~!{}") == std::string::npos)
+    return word;
+  std::string out = "'";
+  for (const char character : word)
+    out += character == '\'' ? std::string("'\\''") : std::string(1, character);
+  return out + "'";
+}
+
+std::vector<char *> argumentsOf(std::vector<std::string> &words) {
+  std::vector<char *> list;
+  for (std::string &word : words)
+    list.push_back(word.data());
+  list.push_back(nullptr);
+  return list;
+}
+
+void announce(const std::string &program, const std::vector<std::string> &words) {
+  std::string line = "+ " + quoted(program);
+  for (size_t i = 1; i < words.size(); ++i)
+    line += " " + quoted(words[i]);
+  std::fprintf(stderr, "%s\n", printable(line).c_str());
+  std::fflush(stderr);
+}
+
+/// sluicec beside this program.
+std::string compilerPath() {
+  std::error_code failure;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", failure);
+  return failure ? std::string("sluicec") : (self.parent_path() / "sluicec").string();
+}
+
+/// Runs sluicec and waits for it; its exit status.
+int compile(const std::vector<std::string> &words) {
+  std::string path = compilerPath();
+  std::vector<std::string> all = {path};
+  all.insert(all.end(), words.begin(), words.end());
+  announce("sluicec", all);
+  pid_t child = 0;
+  if (const int failure = posix_spawn(&child, path.c_str(), nullptr, nullptr, argumentsOf(all).data(), environ))
+    return fail("sluice", 1, "cannot start " + path + ": " + std::strerror(failure));
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0)
+    if (errno != EINTR)
+      return fail("sluice", 4, std::string("cannot wait for sluicec: ") + std::strerror(errno));
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/// Becomes the program; returns only where that fails.
+int become(const std::string &program, const std::vector<std::string> &words) {
+  const std::string path = program.find('/') == std::string::npos ? "./" + program : program;
+  std::vector<std::string> all = {path};
+  all.insert(all.end(), words.begin(), words.end());
+  announce(path, all);
+  execv(path.c_str(), argumentsOf(all).data());
+  return fail("sluice", 1, "cannot start " + path + ": " + std::strerror(errno));
+}
+
+/// Whether the program has something to do.
+bool namesWork(const std::vector<std::string> &words) {
+  return std::any_of(words.begin(), words.end(), [](const std::string &word) {
+    const std::string name = word.substr(0, word.find('='));
+    return name == "--data" || name == "--recipe" || name == "--evaluate" || name == "--predict" || name == "--plan";
+  });
+}
+
+int train(const std::vector<std::string> &words, const std::vector<std::string> &added) {
+  Result<TrainWords> split = splitTrainWords(words);
+  if (!split)
+    return usage(split.error());
+  if (added.empty() && !namesWork(split->program)) // compiling takes longer than reading this
+    return usage("sluice train needs --data DIR or --data KIND:PATH to train on; 'sluice bench' has data of its own");
+  if (const int status = compile(split->compiler))
+    return status;
+  split->program.insert(split->program.begin(), added.begin(), added.end());
+  return become(split->made, split->program);
+}
+
+int run(const std::vector<std::string> &words) {
+  if (words.empty())
+    return usage("a command is needed: train, bench, check or plan (see --help)");
+  const std::string &command = words[0];
+  std::vector<std::string> rest(words.begin() + 1, words.end());
+  const auto isHelp = [](const std::string &word) { return word == "--help" || word == "-h"; };
+  if (command == "help" || std::any_of(words.begin(), words.end(), isHelp))
+    return printHelp();
+  if (command == "train" || command == "bench")
+    return train(rest, command == "bench" ? std::vector<std::string>{"--data=synthetic", "--steps=20"}
+                                          : std::vector<std::string>());
+  if (command != "check" && command != "plan")
+    return usage("'" + printable(command) + "' is no command; there are train, bench, check and plan (see --help)");
+  rest.emplace_back(command == "check" ? "--check" : "--emit=report");
+  return compile(rest);
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  reportCrashes("sluice");
+  return finishOutput("sluice", run({argv + std::min(argc, 1), argv + argc}));
+}
