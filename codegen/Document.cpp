@@ -31,8 +31,11 @@ Document::Document(ModuleOp module, const EmitOptions &options, Names given)
       makeKernelCalls(program);
 }
 
-static std::string sharedKey(sched::BufferOp buffer) {
-  return buffer.getInput() && buffer.onDevice() ? "input:" + buffer.getInput()->str() : buffer.persistentKey();
+static sched::Persistent sharedKey(sched::BufferOp buffer) {
+  sched::Persistent key = buffer.persistent();
+  if (key.kind == sched::Persistent::Kind::Batch)
+    key.number = 0;
+  return key;
 }
 
 /// Both batches of an input are one constant array; what outlives a step is one constant for all programs.
@@ -132,12 +135,12 @@ void Document::nameEvents(sched::ProgramOp program) {
 }
 
 Value Document::variableBuffer(StringRef symbol) const {
-  auto found = persistent.find("variable " + symbol.str());
+  auto found = persistent.find({sched::Persistent::Kind::Variable, symbol, 0});
   return found == persistent.end() ? Value() : found->second;
 }
 
 std::string Document::resultName(int64_t index) const {
-  auto found = persistent.find("result " + std::to_string(index));
+  auto found = persistent.find({sched::Persistent::Kind::Result, "", index});
   return found == persistent.end() ? "" : nameOf(found->second);
 }
 

@@ -90,7 +90,7 @@ private:
   void makeKernelCalls(sched::ProgramOp program);
   std::string fitted(const std::string &name, mlir::Value buffer, mlir::RankedTensorType type) const;
 
-  std::map<std::string, mlir::Value> persistent; ///< by key: the first buffer that stands for those bytes
+  std::map<sched::Persistent, mlir::Value> persistent; ///< the first buffer that stands for those bytes
   std::map<const void *, std::string> tensorNames;
   std::map<const void *, mlir::RankedTensorType> tensorTypes;
   std::map<const void *, std::string> eventNames;

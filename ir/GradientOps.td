@@ -167,19 +167,20 @@ def Train_LossBackwardOp : Train_GradientOp<"loss_backward", [Train_OwnKernel,
   let extraClassDeclaration = Train_KernelFacts<"Loss">.decl;
   let summary = "gradient of the attached loss with respect to the model's output";
   let description = [{
-    `loss` names the forward op. Reads the logits and the target side by side, class by class, so both are row-major; the upstream gradient
+    `loss` is the forward op. Reads the logits and the target side by side, class by class, so both are row-major; the upstream gradient
     is 1, which a train.mul changes where the loss is a part of what the step returns. Logits of targets that are `ignore_index` have the gradient 0. In
     16 bits dx is where products read it as it is.
 
-    - C1: `loss` is softmax_cross_entropy, mse or bce_with_logits; that op takes x, target and, bce_with_logits alone, pos_weight; dx has x's shape.
+    - C1: `loss` takes x, target and, bce_with_logits alone, pos_weight; dx has x's shape.
 
     ```mlir
-    %dx = train.loss_backward %logits, %target {loss = "softmax_cross_entropy"} : (tensor<16x10xf32>, tensor<16xi64>) -> tensor<16x10xf32>
+    %dx = train.loss_backward softmax_cross_entropy %logits, %target : (tensor<16x10xf32>, tensor<16xi64>) -> tensor<16x10xf32>
     ```
   }];
-  let arguments = (ins Train_Float:$x, Train_Tensor:$target, Optional<Train_Float>:$pos_weight, StrAttr:$loss,
+  let arguments = (ins Train_Float:$x, Train_Tensor:$target, Optional<Train_Float>:$pos_weight, Train_LossForm:$loss,
       OptionalAttr<I64Attr>:$ignore_index);
   let results = (outs Train_Real:$dx);
+  let assemblyFormat = "$loss operands attr-dict `:` functional-type(operands, results)";
 }
 def Train_CtcLossBackwardOp : Train_GradientOp<"ctc_loss_backward", [Train_OwnKernel,
     DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionPreference", "isOperandWide"]>]> {

@@ -47,22 +47,26 @@ SINGLE(SoftmaxOp,
 
 // A loss that the step returns has the upstream gradient 1; others are parts of what it returns.
 template <typename Op>
-static LogicalResult buildLoss(Op op, OpBuilder &b, Gradients &gradients, IntegerAttr ignoreIndex = {},
+static LogicalResult buildLoss(Op op, LossForm form, OpBuilder &b, Gradients &gradients, IntegerAttr ignoreIndex = {},
                                Value posWeight = {}) {
   Value dy = gradients.of(op.getLoss());
   const bool returned =
       llvm::any_of(op->getUsers(), [](Operation *user) { return user->hasTrait<OpTrait::IsTerminator>(); });
   if (!gradients.wanted(op.getX()) || (!dy && !returned))
     return success();
-  Value dx = LossBackwardOp::create(b, op.getLoc(), op.getX().getType(), op.getX(), op.getTarget(), posWeight,
-                                    b.getStringAttr(Op::getOperationName().drop_front(6)), ignoreIndex);
+  Value dx = LossBackwardOp::create(b, op.getLoc(), op.getX().getType(), op.getX(), op.getTarget(), posWeight, form,
+                                    ignoreIndex);
   gradients.add(b, op.getLoc(), op.getX(), dy ? MulOp::create(b, op.getLoc(), dx, dy).getResult() : dx);
   return success();
 }
 
-GRADIENT(SoftmaxCrossEntropyOp) { return buildLoss(*this, b, gradients, getIgnoreIndexAttr()); }
-GRADIENT(MseOp) { return buildLoss(*this, b, gradients); }
-GRADIENT(BceWithLogitsOp) { return buildLoss(*this, b, gradients, getIgnoreIndexAttr(), getPosWeight()); }
+GRADIENT(SoftmaxCrossEntropyOp) {
+  return buildLoss(*this, LossForm::SoftmaxCrossEntropy, b, gradients, getIgnoreIndexAttr());
+}
+GRADIENT(MseOp) { return buildLoss(*this, LossForm::MeanSquaredError, b, gradients); }
+GRADIENT(BceWithLogitsOp) {
+  return buildLoss(*this, LossForm::BceWithLogits, b, gradients, getIgnoreIndexAttr(), getPosWeight());
+}
 
 template <typename Op> static LogicalResult ctcShapes(MaybeLoc loc, Op op) {
   auto x = ranked(op.getX()), target = ranked(op.getTarget());
@@ -107,15 +111,17 @@ LogicalResult LossBackwardOp::verify() {
   if (failed(sameShapes(*this, {getX(), getDx()})))
     return failure();
   ValueRange operands = getOperands();
-  if (getPosWeight() && getLoss() != "bce_with_logits") // C1
-    return emitOpError() << "of " << getLoss() << " takes no weights";
-  if (getLoss() == "softmax_cross_entropy")
+  if (getPosWeight() && getLoss() != LossForm::BceWithLogits) // C1
+    return emitOpError() << "of " << stringifyLossForm(getLoss()) << " takes no weights";
+  switch (getLoss()) {
+  case LossForm::SoftmaxCrossEntropy:
     return mirrors<SoftmaxCrossEntropyOp>(*this, operands, {}, {});
-  if (getLoss() == "mse")
+  case LossForm::MeanSquaredError:
     return mirrors<MseOp>(*this, operands, {}, {});
-  if (getLoss() == "bce_with_logits")
+  case LossForm::BceWithLogits:
     return mirrors<BceWithLogitsOp>(*this, operands, {}, {});
-  return emitOpError() << "knows no loss '" << getLoss() << "'";
+  }
+  llvm_unreachable("all losses are named");
 }
 
 template <typename Op> static Calls softmax(Op op, StringRef method, ArrayRef<Slot> operands) {
@@ -126,6 +132,10 @@ template <typename Op> static Calls softmax(Op op, StringRef method, ArrayRef<Sl
 
 KERNEL(SoftmaxOp) { return softmax(*this, "forward", {in(0), out(0)}); }
 KERNEL(SoftmaxBackwardOp) { return softmax(*this, "backward", {in(0), in(1), out(0)}); }
+
+static_assert(static_cast<int>(LossForm::MeanSquaredError) == static_cast<int>(LossKind::MeanSquaredError) &&
+                  static_cast<int>(LossForm::BceWithLogits) == static_cast<int>(LossKind::BceWithLogits),
+              "LossForm follows LossKind");
 
 static Calls loss(Operation *op, LossKind kind, StringRef method, ArrayRef<Slot> operands,
                   std::optional<int64_t> ignoreIndex = {}) {
@@ -182,11 +192,6 @@ KERNEL(BceWithLogitsOp) {
 }
 
 KERNEL(LossBackwardOp) {
-  auto kind = llvm::StringSwitch<std::optional<LossKind>>(getLoss())
-                  .Case("softmax_cross_entropy", LossKind::SoftmaxCrossEntropy)
-                  .Case("mse", LossKind::MeanSquaredError)
-                  .Case("bce_with_logits", LossKind::BceWithLogits)
-                  .Default(std::nullopt);
   SmallVector<Slot> operands = {in(0), in(1), out(0)};
   if (getIgnoreIndex()) // what counts is counted first
     operands.push_back(scratchSlot);
@@ -194,7 +199,7 @@ KERNEL(LossBackwardOp) {
     operands.push_back(noSlot);
   if (getPosWeight())
     operands.push_back(in(2));
-  return loss(*this, kind.value(), "backward", operands, getIgnoreIndex()); // C1 has checked it
+  return loss(*this, static_cast<LossKind>(getLoss()), "backward", operands, getIgnoreIndex());
 }
 
 KERNEL(CountCorrectOp) { return loss(*this, LossKind::SoftmaxCrossEntropy, "countCorrect", {in(0), in(1), out(0)}); }

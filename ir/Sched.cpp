@@ -121,15 +121,15 @@ static BufferOp definition(Value buffer) { return buffer.getDefiningOp<BufferOp>
 void BufferOp::getAsmResultNames(OpAsmSetValueNameFn setName) { setName(getBuffer(), getName()); }
 void RecordOp::getAsmResultNames(OpAsmSetValueNameFn setName) { setName(getEvent(), getName()); }
 
-std::string BufferOp::persistentKey() {
+Persistent BufferOp::persistent() {
   if (getVariable())
-    return "variable " + getVariable()->str();
+    return {Persistent::Kind::Variable, *getVariable(), 0};
   if (getResult())
-    return "result " + std::to_string(*getResult());
+    return {Persistent::Kind::Result, "", static_cast<int64_t>(*getResult())};
   if (!getInput())
-    return "";
-  return (onDevice() ? "batch " + std::to_string(*getBatch()) + " of " : std::string("staging of ")) +
-         getInput()->str();
+    return {};
+  return onDevice() ? Persistent{Persistent::Kind::Batch, *getInput(), static_cast<int64_t>(*getBatch())}
+                    : Persistent{Persistent::Kind::Staging, *getInput(), 0};
 }
 
 LogicalResult BufferOp::verify() {

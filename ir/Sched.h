@@ -14,6 +14,8 @@
 #include "runtime/OpRoleTable.h"
 #include "runtime/StreamTable.h"
 
+#include <tuple>
+
 #include "ir/SchedEnums.h.inc"
 
 #include "ir/SchedDialect.h.inc"
@@ -23,6 +25,22 @@
 
 #define GET_TYPEDEF_CLASSES
 #include "ir/SchedTypes.h.inc"
+
+namespace sluice::sched {
+
+/// What a buffer that outlives a step is: two buffers of any programs have the same bytes exactly if these are equal.
+struct Persistent {
+  enum class Kind { Transient, Variable, Result, Batch, Staging };
+  Kind kind = Kind::Transient;
+  llvm::StringRef name; ///< of the variable or the input; valid while the op is
+  int64_t number = 0;   ///< of the result, or which of the two batches
+
+  bool operator<(const Persistent &other) const {
+    return std::tie(kind, name, number) < std::tie(other.kind, other.name, other.number);
+  }
+};
+
+} // namespace sluice::sched
 
 #define GET_OP_CLASSES
 #include "ir/SchedOps.h.inc"

@@ -87,8 +87,8 @@ def Sched_BufferOp : Sched_Op<"buffer", [DeclareOpInterfaceMethods<OpAsmOpInterf
   let extraClassDeclaration = [{
     bool outlivesStep() { return getVariable() || getInput() || getResult(); }
     bool onDevice() { return getSpace() == Space::Device; }
-    /// Identity across programs: equal for two buffers exactly if they are the same bytes. Empty for transients.
-    ::std::string persistentKey();
+    /// What it is, of what outlives a step.
+    ::sluice::sched::Persistent persistent();
   }];
 }
 

@@ -175,6 +175,12 @@ def Train_UpdateRule : I32EnumAttr<"UpdateRule", "optimizer", [
     I32EnumAttrCase<"Lion", 6, "lion">]> {
   let cppNamespace = "::sluice::train";
 }
+def Train_LossForm : I32EnumAttr<"LossForm", "a loss whose gradient is one op", [
+    I32EnumAttrCase<"SoftmaxCrossEntropy", 0, "softmax_cross_entropy">,
+    I32EnumAttrCase<"MeanSquaredError", 1, "mse">,
+    I32EnumAttrCase<"BceWithLogits", 2, "bce_with_logits">]> {
+  let cppNamespace = "::sluice::train";
+}
 def Train_Comparison : I32EnumAttr<"Comparison", "how two numbers are compared", [
     I32EnumAttrCase<"Equal", 0, "equal">, I32EnumAttrCase<"Less", 1, "less">, I32EnumAttrCase<"LessOrEqual", 2, "less_or_equal">]> {
   let cppNamespace = "::sluice::train";

@@ -12,6 +12,8 @@
 #include "ir/Sched.h"
 #include "runtime/PoolIndex.h"
 
+#include <map>
+
 namespace sluice {
 #define GEN_PASS_DEF_ASSIGNSLOTS
 #include "passes/Passes.h.inc"
@@ -65,11 +67,11 @@ private:
 
 /// Step 2.
 void AssignSlots::placePersistent() {
-  llvm::StringMap<int64_t> offsets;
+  std::map<sched::Persistent, int64_t> offsets;
   getOperation().walk([&](BufferOp buffer) {
     if (!buffer.outlivesStep())
       return;
-    auto [entry, added] = offsets.try_emplace(buffer.persistentKey(), arena(buffer.getSpace()).base);
+    auto [entry, added] = offsets.try_emplace(buffer.persistent(), arena(buffer.getSpace()).base);
     if (added)
       arena(buffer.getSpace()).base += slotBytes(buffer.getBytes());
     place(buffer, entry->second);

@@ -248,7 +248,7 @@ LogicalResult Verifier::checkEnd() {
 
 /// V1, across programs: one place for each buffer that outlives a step, and one size for each arena.
 LogicalResult checkShared(ModuleOp module) {
-  llvm::StringMap<BufferOp> known;
+  std::map<sched::Persistent, BufferOp> known;
   ProgramOp first;
   for (auto program : module.getOps<ProgramOp>()) {
     if (first && (first.getDevice() != program.getDevice() || first.getHost() != program.getHost() ||
@@ -259,7 +259,7 @@ LogicalResult checkShared(ModuleOp module) {
     for (auto buffer : program.getBody().getOps<BufferOp>()) {
       if (!buffer.outlivesStep())
         continue;
-      BufferOp other = known.try_emplace(buffer.persistentKey(), buffer).first->second;
+      BufferOp other = known.try_emplace(buffer.persistent(), buffer).first->second;
       if (other.getOffset() != buffer.getOffset() || other.getBytes() != buffer.getBytes())
         return buffer.emitOpError() << "V1: '" << buffer.getName() << "' has " << buffer.getBytes() << " bytes at "
                                     << *buffer.getOffset() << ", but " << other.getBytes() << " at "

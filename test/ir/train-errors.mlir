@@ -632,8 +632,8 @@ func.func @pad_slab_c1(%d: tensor<2x3xf32>) {
 // -----
 
 func.func @loss_backward_c1(%x: tensor<2x3xf32>, %t: tensor<2x3xf32>) {
-  // expected-error @below {{knows no loss 'hinge'}}
-  %dx = train.loss_backward %x, %t {loss = "hinge"} : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+  // expected-error @below {{softmax_cross_entropy, mse, bce_with_logits}}
+  %dx = train.loss_backward hinge %x, %t : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
   return
 }
 
@@ -641,7 +641,7 @@ func.func @loss_backward_c1(%x: tensor<2x3xf32>, %t: tensor<2x3xf32>) {
 
 func.func @loss_backward_c1_target(%x: tensor<2x3xf32>, %t: tensor<3xi64>) {
   // expected-error @below {{against a target of}}
-  %dx = train.loss_backward %x, %t {loss = "softmax_cross_entropy"} : (tensor<2x3xf32>, tensor<3xi64>) -> tensor<2x3xf32>
+  %dx = train.loss_backward softmax_cross_entropy %x, %t : (tensor<2x3xf32>, tensor<3xi64>) -> tensor<2x3xf32>
   return
 }
 
@@ -649,7 +649,7 @@ func.func @loss_backward_c1_target(%x: tensor<2x3xf32>, %t: tensor<3xi64>) {
 
 func.func @loss_backward_c1_weights(%x: tensor<2x3xf32>, %w: tensor<1x3xf32>) {
   // expected-error @below {{of mse takes no weights}}
-  %dx = train.loss_backward %x, %x, %w {loss = "mse"} : (tensor<2x3xf32>, tensor<2x3xf32>, tensor<1x3xf32>) -> tensor<2x3xf32>
+  %dx = train.loss_backward mse %x, %x, %w : (tensor<2x3xf32>, tensor<2x3xf32>, tensor<1x3xf32>) -> tensor<2x3xf32>
   return
 }
 

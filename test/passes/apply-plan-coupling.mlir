@@ -49,7 +49,7 @@ func.func @step(%in: tensor<8x8xf32> {train.name = "in"}, %target: tensor<8x32xf
     train.yield %q : f32
   } loc("/add/Add")
   %loss = train.mse %y, %target {train.forward = 4 : i64} : (tensor<8x32xf32>, tensor<8x32xf32>) -> tensor<f32> loc("loss")
-  %dy = train.loss_backward %y, %target {loss = "mse", train.backward = 4 : i64} : (tensor<8x32xf32>, tensor<8x32xf32>) -> tensor<8x32xf32> loc("loss")
+  %dy = train.loss_backward mse %y, %target {train.backward = 4 : i64} : (tensor<8x32xf32>, tensor<8x32xf32>) -> tensor<8x32xf32> loc("loss")
   %dw2 = train.matmul %u, %dy {transpose_a = true, train.backward = 2 : i64} : (tensor<8x16xf32>, tensor<8x32xf32>) -> tensor<16x32xf32> loc("/f/Gemm")
   %old1 = train.read @w2 : tensor<16x32xf32>
   %old1_0 = train.read @"w2/momentum" : tensor<16x32xf32>

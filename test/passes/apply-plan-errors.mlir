@@ -207,7 +207,7 @@ func.func @step(%x: tensor<8x8xf32>) -> tensor<f32> attributes {
   %w = train.read @w : tensor<8x8xf32>
   %a = train.matmul %x, %w {train.forward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc1/Gemm")
   %loss = train.mse %a, %x {train.forward = 1 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<f32> loc("loss")
-  %da = train.loss_backward %a, %x {loss = "mse", train.backward = 1 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("loss")
+  %da = train.loss_backward mse %a, %x {train.backward = 1 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("loss")
   return %loss : tensor<f32>
 }
 
@@ -222,7 +222,7 @@ func.func @step(%x: tensor<8x8xf32>) -> tensor<f32> attributes {
   %w = train.read @w : tensor<8x8xf32>
   %a = train.matmul %x, %w {train.forward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc1/Gemm")
   %loss = train.mse %a, %x {train.forward = 1 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<f32> loc("loss")
-  %da = train.loss_backward %a, %x {loss = "mse", train.backward = 1 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("loss")
+  %da = train.loss_backward mse %a, %x {train.backward = 1 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("loss")
   return %loss : tensor<f32>
 }
 
@@ -237,7 +237,7 @@ func.func @step(%x: tensor<8x8xf32>) -> tensor<f32> attributes {
   %w = train.read @w : tensor<8x8xf32>
   %a = train.matmul %x, %w {train.forward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc1/Gemm")
   %loss = train.mse %a, %x {train.forward = 1 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<f32> loc("loss")
-  %da = train.loss_backward %a, %x {loss = "mse", train.backward = 1 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("loss")
+  %da = train.loss_backward mse %a, %x {train.backward = 1 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("loss")
   return %loss : tensor<f32>
 }
 
@@ -259,7 +259,7 @@ func.func @step(%x: tensor<8x8xf32>, %v: tensor<8x8xf32>) -> tensor<f32> attribu
     train.yield %q : f32
   } loc("/add/Add")
   %loss = train.mse %y, %x {train.forward = 3 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<f32> loc("loss")
-  %dy = train.loss_backward %y, %x {loss = "mse", train.backward = 3 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("loss")
+  %dy = train.loss_backward mse %y, %x {train.backward = 3 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("loss")
   %dw = train.matmul %v, %dy {transpose_a = true, train.backward = 1 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc2/Gemm")
   %old1 = train.read @w : tensor<8x8xf32>
   %old1_0 = train.read @"w/momentum" : tensor<8x8xf32>

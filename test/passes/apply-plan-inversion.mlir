@@ -50,7 +50,7 @@ func.func @step(%in: tensor<8x8xf32> {train.name = "in"}, %target: tensor<8x32xf
     train.yield %y : f32
   } loc("/bn/BN")
   %loss = train.mse %z, %target {train.forward = 2 : i64} : (tensor<8x32xf32>, tensor<8x32xf32>) -> tensor<f32> loc("loss")
-  %dz = train.loss_backward %target, %target {loss = "mse", train.backward = 2 : i64} : (tensor<8x32xf32>, tensor<8x32xf32>) -> tensor<8x32xf32> loc("loss")
+  %dz = train.loss_backward mse %target, %target {train.backward = 2 : i64} : (tensor<8x32xf32>, tensor<8x32xf32>) -> tensor<8x32xf32> loc("loss")
   %dx = train.fused (%dz, %z, %x : tensor<8x32xf32>, tensor<8x32xf32>, tensor<8x32xf32>) channels [] sums 0 -> (tensor<8x32xf32>) attributes {train.backward = 1 : i64} {
   ^bb0(%s: f32, %t: f32, %r: f32):
     %v = arith.mulf %s, %t : f32

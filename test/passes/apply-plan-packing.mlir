@@ -38,7 +38,7 @@ func.func @step(%x: tensor<8x8xf32> {train.name = "x"}, %target: tensor<8x8xf32>
     train.yield %v : f32
   } loc("/double/Add")
   %loss = train.mse %y, %target {train.forward = 3 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<f32> loc("loss")
-  %dy = train.loss_backward %y, %target {loss = "mse", train.backward = 3 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("loss")
+  %dy = train.loss_backward mse %y, %target {train.backward = 3 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("loss")
   %dr = train.fused (%dy : tensor<8x8xf32>) channels [] sums 0 -> (tensor<8x8xf32>) attributes {train.backward = 2 : i64} {
   ^bb0(%s: f32):
     %v = arith.addf %s, %s : f32
@@ -103,7 +103,7 @@ func.func @step(%x: tensor<8x8xf32> {train.name = "x"}, %target: tensor<8x8xf32>
   %b = train.matmul %a, %w {train.forward = 1 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc2/Gemm")
   %c = train.matmul %b, %w {train.forward = 2 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc3/Gemm")
   %loss = train.mse %c, %target {train.forward = 3 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<f32> loc("loss")
-  %dc = train.loss_backward %c, %target {loss = "mse", train.backward = 3 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("loss")
+  %dc = train.loss_backward mse %c, %target {train.backward = 3 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("loss")
   %dw3 = train.matmul %b, %dc {transpose_a = true, train.backward = 2 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc3/Gemm")
   %db = train.matmul %dc, %w {transpose_b = true, train.backward = 2 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc3/Gemm")
   %dw2 = train.matmul %a, %db {transpose_a = true, train.backward = 1 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc2/Gemm")
@@ -156,7 +156,7 @@ func.func @step(%x: tensor<8x8xf32> {train.name = "x"}, %target: tensor<8x8xf32>
   } loc("/relu/Relu")
   %b = train.matmul %r, %w {train.forward = 2 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc2/Gemm")
   %loss = train.mse %b, %target {train.forward = 3 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<f32> loc("loss")
-  %db = train.loss_backward %b, %target {loss = "mse", train.backward = 3 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("loss")
+  %db = train.loss_backward mse %b, %target {train.backward = 3 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("loss")
   %dw2 = train.matmul %r, %db {transpose_a = true, train.backward = 2 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc2/Gemm")
   %dr = train.matmul %db, %w {transpose_b = true, train.backward = 2 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc2/Gemm")
   %da = train.fused (%dr, %r : tensor<8x8xf32>, tensor<8x8xf32>) channels [] sums 0 -> (tensor<8x8xf32>) attributes {train.backward = 1 : i64} {

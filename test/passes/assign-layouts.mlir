@@ -56,13 +56,13 @@ func.func @sums(%x: tensor<8x144xf32>) -> tensor<4xf32> {
 // CHECK-SAME: %[[TARGET:[a-z0-9]+]]: tensor<8x3x8x8xf32>, %{{.*}}: tensor<3x3x1x1xf32>
 // CHECK: %[[ROWS:.*]] = train.reorder
 // CHECK-NEXT: train.mse %[[ROWS]], %[[TARGET]]
-// CHECK-NEXT: %[[DL:.*]] = train.loss_backward %[[ROWS]], %[[TARGET]] {{.*}} -> tensor<8x3x8x8xf32>{{$}}
+// CHECK-NEXT: %[[DL:.*]] = train.loss_backward mse %[[ROWS]], %[[TARGET]] : {{.*}} -> tensor<8x3x8x8xf32>{{$}}
 // CHECK-NEXT: %[[BACK:.*]] = train.reorder %[[DL]]
 // CHECK-NEXT: train.conv_backward_weight %[[BACK]]
 func.func @dense_loss(%x: tensor<8x3x8x8xf32>, %target: tensor<8x3x8x8xf32>, %w: tensor<3x3x1x1xf32>) -> tensor<3x3x1x1xf32> {
   %y = train.conv %x, %w {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, group = 1 : i64} : (tensor<8x3x8x8xf32>, tensor<3x3x1x1xf32>) -> tensor<8x3x8x8xf32>
   %loss = train.mse %y, %target : (tensor<8x3x8x8xf32>, tensor<8x3x8x8xf32>) -> tensor<f32>
-  %dy = train.loss_backward %y, %target {loss = "mse"} : (tensor<8x3x8x8xf32>, tensor<8x3x8x8xf32>) -> tensor<8x3x8x8xf32>
+  %dy = train.loss_backward mse %y, %target : (tensor<8x3x8x8xf32>, tensor<8x3x8x8xf32>) -> tensor<8x3x8x8xf32>
   %dw = train.conv_backward_weight %dy, %x {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, group = 1 : i64} : (tensor<8x3x8x8xf32>, tensor<8x3x8x8xf32>) -> tensor<3x3x1x1xf32>
   return %dw : tensor<3x3x1x1xf32>
 }

@@ -47,8 +47,8 @@ func.func @step(%x: tensor<4x3x8x8xf32, #train.layout<nhwc>>, %target: tensor<4x
   // CHECK-NEXT: train.softmax_cross_entropy %[[L]]
   %l = train.matmul %f, %fc {transpose_b = true, train.forward = 5 : i64} : (tensor<4x8xf32>, tensor<10x8xf32>) -> tensor<4x10xf32>
   %loss = train.softmax_cross_entropy %l, %target {train.forward = 6 : i64} : (tensor<4x10xf32>, tensor<4xi64>) -> tensor<f32>
-  // CHECK-NEXT: %[[DLH:.*]] = train.loss_backward %[[L]], {{.*}} : (tensor<4x10xf32>, tensor<4xi64>) -> tensor<4x10xbf16>
-  %dl = train.loss_backward %l, %target {loss = "softmax_cross_entropy", train.backward = 6 : i64} : (tensor<4x10xf32>, tensor<4xi64>) -> tensor<4x10xf32>
+  // CHECK-NEXT: %[[DLH:.*]] = train.loss_backward softmax_cross_entropy %[[L]], {{.*}} : (tensor<4x10xf32>, tensor<4xi64>) -> tensor<4x10xbf16>
+  %dl = train.loss_backward softmax_cross_entropy %l, %target {train.backward = 6 : i64} : (tensor<4x10xf32>, tensor<4xi64>) -> tensor<4x10xf32>
   // A weight gradient is f32, the gradient of an activation is not; both products share the casts.
   // CHECK-NEXT: %[[DFC:.*]] = train.matmul %[[DLH]], %[[F]] {{.*}} -> tensor<10x8xf32>
   // CHECK-NEXT: %[[DF:.*]] = train.matmul %[[DLH]], %[[FCH]] {{.*}} -> tensor<4x8xbf16>

@@ -27,7 +27,7 @@ func.func @step(%x: tensor<100x100xf32>, %target: tensor<100x100xf32>) -> tensor
   %w = train.read @w : tensor<100x100xf32>
   %y = train.matmul %x, %w {train.forward = 0 : i64, train.stage = 0 : i64} : (tensor<100x100xf32>, tensor<100x100xf32>) -> tensor<100x100xf32> loc("/fc/Gemm")
   %loss = train.mse %y, %target {train.forward = 1 : i64, train.stage = 1 : i64} : (tensor<100x100xf32>, tensor<100x100xf32>) -> tensor<f32>
-  %dy = train.loss_backward %y, %target {loss = "mse", train.backward = 1 : i64, train.stage = 1 : i64} : (tensor<100x100xf32>, tensor<100x100xf32>) -> tensor<100x100xf32>
+  %dy = train.loss_backward mse %y, %target {train.backward = 1 : i64, train.stage = 1 : i64} : (tensor<100x100xf32>, tensor<100x100xf32>) -> tensor<100x100xf32>
   %dw = train.matmul %x, %dy {transpose_a = true, train.backward = 0 : i64, train.stage = 0 : i64} : (tensor<100x100xf32>, tensor<100x100xf32>) -> tensor<100x100xf32> loc("/other/Gemm")
   %old1 = train.read @w : tensor<100x100xf32>
   %old1_0 = train.read @"w/momentum" : tensor<100x100xf32>

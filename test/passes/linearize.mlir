@@ -33,7 +33,7 @@ func.func @step(%x: tensor<8x8xf32>, %target: tensor<8x8xf32>, %w: tensor<8x8xf3
     train.yield %0 : f32
   }
   %loss = train.mse %j, %target {train.forward = 4 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<f32>
-  %dj = train.loss_backward %j, %target {loss = "mse", train.backward = 4 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %dj = train.loss_backward mse %j, %target {train.backward = 4 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
   %db = train.matmul %dj, %r {train.backward = 2 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
   %dx:3 = train.fused (%db, %dj, %a : tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>) channels [] sums 1 -> (tensor<8x8xf32>, tensor<8x8xf32>, tensor<8xf32>) attributes {train.backward = 1 : i64} {
   ^bb0(%s: f32, %t: f32, %u: f32):

@@ -49,7 +49,7 @@ func.func @step(%x: tensor<8x8xf32> {train.name = "x"}, %target: tensor<8x8xf32>
   %b = train.matmul %a, %w {train.cost = #train.cost<seconds = 1.0e-3 : f64, workspace = 512>} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc2/Gemm")
   train.await %h : (!train.host<tensor<8x8xf32>>) -> ()
   %loss = train.mse %b, %target : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<f32> loc("loss")
-  %db = train.loss_backward %b, %target {loss = "mse"} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("loss")
+  %db = train.loss_backward mse %b, %target : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("loss")
   %a2 = train.prefetch %h : (!train.host<tensor<8x8xf32>>) -> tensor<8x8xf32>
   %dc = train.fused (%db : tensor<8x8xf32>) channels [] sums 0 -> (tensor<8x8xf32>) attributes {train.in_place = array<i64: 0>} {
   ^bb0(%s: f32):
