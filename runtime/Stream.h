@@ -138,10 +138,10 @@ struct ParameterGroup {
   float weightDecay = -1; ///< negative: that of the step
 };
 
-/// The last `bytes` of the host arena hold the packed forms of tensors in Space::Spill as far as they fit.
-struct PoolSize {
-  size_t bytes = 0;
-  size_t spill = 0; ///< of the spill arena; host: a file's; cuda: offsets without memory
+/// Bytes of what a program has beside the arenas of device and host.
+struct ArenaSizes {
+  size_t pool = 0;  ///< the last bytes of the host arena: packed forms of tensors in Space::Spill as far as they fit
+  size_t spill = 0; ///< Space::Spill; host: a file's; cuda: offsets without memory
 };
 
 class PackedPool;
@@ -160,7 +160,7 @@ class Session {
 public:
   /// Throws MemoryNotAvailable naming both numbers when an arena cannot be had. `hostFile` keeps the spill arena in
   /// that file, or where there is no pool the host arena.
-  Session(size_t deviceBytes, size_t hostBytes, int eventCount, const char *hostFile = nullptr, PoolSize pool = {});
+  Session(size_t deviceBytes, size_t hostBytes, int eventCount, const char *hostFile = nullptr, ArenaSizes others = {});
   ~Session();
   Session(const Session &) = delete;
   Session &operator=(const Session &) = delete;

@@ -20,7 +20,7 @@ sched.program @program_c2 device(4096) host(512) base(0) pool(256) {
 // -----
 
 // expected-error @below {{needs a pool within the host arena and a spill arena, or neither}}
-sched.program @program_c2_size device(4096) host(512) base(0) pool(1024) spill(256) {
+sched.program @program_c2_size device(4096) host(512) spill(256) base(0) pool(1024) {
 }
 
 // -----

@@ -488,7 +488,7 @@ sched.program @unplaced {
 
 // A slot that sticks out of the spill arena.
 
-sched.program @v1_spill device(768) host(4352) base(256) pool(4096) spill(256) {
+sched.program @v1_spill device(768) host(4352) spill(256) base(256) pool(4096) {
   %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
   %a = sched.buffer "a" device bytes(256) at(256) live(1, 2)
   // expected-error @below {{V1: 'slot' has 320 bytes at 0 of a spill arena of 256 bytes}}
@@ -515,7 +515,7 @@ sched.program @v1_spill device(768) host(4352) base(256) pool(4096) spill(256) {
 
 // A buffer in the pool.
 
-sched.program @v1_pool device(768) host(4352) base(256) pool(4096) spill(512) {
+sched.program @v1_pool device(768) host(4352) spill(512) base(256) pool(4096) {
   %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
   %a = sched.buffer "a" device bytes(256) at(256) live(1, 2)
   %slot = sched.buffer "slot" spill bytes(320) at(0) live(2, 3)
@@ -543,7 +543,7 @@ sched.program @v1_pool device(768) host(4352) base(256) pool(4096) spill(512) {
 
 // A pool that is larger than copies say, and none.
 
-sched.program @v1_pool_size device(768) host(8448) base(256) pool(8192) spill(512) {
+sched.program @v1_pool_size device(768) host(8448) spill(512) base(256) pool(8192) {
   %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
   %a = sched.buffer "a" device bytes(256) at(256) live(1, 2)
   %slot = sched.buffer "slot" spill bytes(320) at(0) live(2, 3)
@@ -568,7 +568,7 @@ sched.program @v1_pool_size device(768) host(8448) base(256) pool(8192) spill(51
 
 #f = #sched.call<"", [], "run">
 
-sched.program @v3_spill device(768) host(4352) base(256) pool(4096) spill(512) {
+sched.program @v3_spill device(768) host(4352) spill(512) base(256) pool(4096) {
   %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
   %a = sched.buffer "a" device bytes(256) at(256) live(1, 2)
   // expected-error @below {{V3: 'slot' at bytes 0 to 320 and 'other' at bytes 256 to 512 share bytes while both live}}

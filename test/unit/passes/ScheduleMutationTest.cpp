@@ -84,10 +84,12 @@ TEST_P(ScheduleMutation, ThePoolIsWhatCopiesSay) {
   auto set = [&](int64_t pool, int64_t host) {
     return verifyWith([&](ProgramOp p) {
       p.setPoolAttr(b.getI64IntegerAttr(pool));
-      p.setHostAttr(b.getI64IntegerAttr(host));
+      SmallVector<int64_t> arenas(*p.getArenas());
+      arenas[static_cast<size_t>(sched::Space::Host)] = host;
+      p.setArenas(arenas);
     });
   };
-  const int64_t pool = *program().getPool(), host = *program().getHost();
+  const int64_t pool = *program().getPool(), host = program().bytesOf(sched::Space::Host);
   EXPECT_EQ(set(pool - 1, host - 1), "");
   EXPECT_NE(set(pool, host - 256), "") << "a staging slot ends in the pool";
   EXPECT_NE(set(pool + 1, host + 1), "") << "more than was asked for";
