@@ -45,14 +45,16 @@ def Sched_Event : TypeDef<SchedDialect, "Event"> {
 def Sched_Space : I32EnumAttr<"Space", "arena", [
     I32EnumAttrCase<"Device", 0, "device">,
     I32EnumAttrCase<"Host", 1, "host">,
-    I32EnumAttrCase<"Spill", 2, "spill">]> {
+    I32EnumAttrCase<"Spill", 2, "spill">,
+    I32EnumAttrCase<"Storage", 3, "storage">]> {
   let cppNamespace = "::sluice::sched";
 }
 def Sched_Stream : I32EnumAttr<"Stream", "queue of work that runs in order", [
     I32EnumAttrCase<"Compute", 0, "compute">,
     I32EnumAttrCase<"ToHost", 1, "d2h">,
     I32EnumAttrCase<"ToDevice", 2, "h2d">,
-    I32EnumAttrCase<"Codec", 3, "codec">]> {
+    I32EnumAttrCase<"Codec", 3, "codec">,
+    I32EnumAttrCase<"Storage", 4, "storage">]> {
   let cppNamespace = "::sluice::sched";
 }
 

@@ -11,7 +11,7 @@
 namespace sluice {
 
 /// A stream is a queue of work that runs in order, beside the other streams.
-enum class StreamId { Compute, ToHost, ToDevice, Codec };
+enum class StreamId { Compute, ToHost, ToDevice, Codec, Storage };
 
 /// What a stream carries: kernels, copies between the device and another arena, or kernels that pack and unpack beside
 /// those of the step. Which copies are whose, arenaTable says.
@@ -34,6 +34,7 @@ constexpr StreamFacts streamTable[] = {
     {StreamId::ToHost, "d2h", "to host", "toHost", StreamWork::Copies, true},
     {StreamId::ToDevice, "h2d", "to device", "toDevice", StreamWork::Copies, true},
     {StreamId::Codec, "codec", "codec", "codec", StreamWork::Codecs, true},
+    {StreamId::Storage, "storage", "storage", "storage", StreamWork::Copies, false},
 };
 constexpr int streamCount = sizeof(streamTable) / sizeof(streamTable[0]);
 
@@ -57,8 +58,9 @@ constexpr bool streamTableIsInOrder() {
 static_assert(streamTableIsInOrder(), "streamTable follows StreamId, and compute comes first");
 
 /// Device: the arena that the budget limits. Host: the second arena (pinned memory on cuda), or a file. Spill: slots,
-/// in a file if there is one, for what a pool of packed tensors has no room for.
-enum class Space : uint8_t { Device, Host, Spill };
+/// in a file if there is one, for what a pool of packed tensors has no room for. Storage: a file that is read and
+/// written; host only.
+enum class Space : uint8_t { Device, Host, Spill, Storage };
 
 /// Where tensors lie. What is in no arena of kernels is copied there and back.
 struct ArenaFacts {
@@ -79,6 +81,8 @@ constexpr ArenaFacts arenaTable[] = {
      true},
     {Space::Spill, "spill", "what a pool spills", StreamId::ToHost, StreamId::ToDevice, "copyToHost", "copyToDevice",
      false, true, true},
+    {Space::Storage, "storage", "storage", StreamId::Storage, StreamId::Storage, "copyToStorage", "copyFromStorage",
+     true, false, false},
 };
 constexpr int arenaCount = sizeof(arenaTable) / sizeof(arenaTable[0]);
 

@@ -10,6 +10,7 @@
 #include "runtime/Watchdog.h"
 #include "runtime/host/Memory.h"
 #include "runtime/host/PackedPool.h"
+#include "runtime/host/StorageFile.h"
 
 #include <atomic>
 #include <chrono>
@@ -29,9 +30,11 @@ struct Session::Impl {
 
   Impl(size_t deviceBytes, size_t hostBytes, int eventCount, const char *hostFile, ArenaSizes others)
       : faults(Faults::fromEnvironment()),
-        device((requireFreeMemory(deviceBytes + (hostFile && !others.pool ? 0 : hostBytes)), "device"), deviceBytes,
+        device((requireFreeMemory(deviceBytes + (fileOfHost(hostFile, others) ? 0 : hostBytes)), "device"), deviceBytes,
                nullptr, faults),
-        host("host", hostBytes, others.pool ? nullptr : hostFile, faults), events(static_cast<size_t>(eventCount)) {
+        host("host", hostBytes, fileOfHost(hostFile, others), faults), events(static_cast<size_t>(eventCount)) {
+    if (others.storage && hostFile)
+      storage.emplace(hostFile, others.storage, faults);
     if (others.pool == 0)
       return;
     if (others.pool > hostBytes)
@@ -40,6 +43,11 @@ struct Session::Impl {
     if (hostFile)
       spill.emplace("spill", others.spill, hostFile, faults);
     pool.emplace(host.base() + hostBytes - others.pool, others.pool, spill ? spill->base() : nullptr);
+  }
+
+  /// The host arena lies in the file where nothing else needs it.
+  static const char *fileOfHost(const char *hostFile, const ArenaSizes &others) {
+    return others.pool || others.storage ? nullptr : hostFile;
   }
 
   /// A tensor of an arena of so many bytes is asked for: the peak reaches its end.
@@ -83,6 +91,7 @@ struct Session::Impl {
   const Faults faults;
   Arena device, host;
   std::optional<Arena> spill;
+  std::optional<StorageFile> storage;
   std::optional<PackedPool> pool;
   std::mutex eventMutex;
   std::condition_variable eventReached;

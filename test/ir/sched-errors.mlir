@@ -25,6 +25,13 @@ sched.program @program_c2_size device(4096) host(512) spill(256) base(0) pool(10
 
 // -----
 
+sched.program @buffer_c2_storage {
+  // expected-error @below {{'a' outlives the step in the storage arena}}
+  %a = sched.buffer "a" storage bytes(4) input("a")
+}
+
+// -----
+
 sched.program @buffer_c2_spill {
   // expected-error @below {{'a' outlives the step in the spill arena}}
   %a = sched.buffer "a" spill bytes(4) input("a")
@@ -215,6 +222,24 @@ sched.program @copy_c1 {
   %b = sched.buffer "b" host bytes(4)
   // expected-error @below {{on h2d does not copy in that stream's direction}}
   sched.copy h2d %a -> %b versions 0 -> 1
+}
+
+// -----
+
+sched.program @copy_c1_arena {
+  %a = sched.buffer "a" device bytes(4)
+  %b = sched.buffer "b" storage bytes(4)
+  // expected-error @below {{on d2h does not copy in that stream's direction}}
+  sched.copy d2h %a -> %b versions 0 -> 1
+}
+
+// -----
+
+sched.program @copy_c4_arena {
+  %a = sched.buffer "a" device bytes(256)
+  %b = sched.buffer "b" storage bytes(128)
+  // expected-error @below {{of 'a' of 256 bytes cannot pack 'tensor<8x8xf32>' with codec 'fp16' for the storage arena}}
+  sched.copy storage %a -> %b codec("fp16" : tensor<8x8xf32>) versions 0 -> 1
 }
 
 // -----

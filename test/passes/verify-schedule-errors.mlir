@@ -486,6 +486,58 @@ sched.program @unplaced {
 
 #f = #sched.call<"", [], "run">
 
+// A slot that sticks out of the file.
+
+sched.program @v1_storage device(768) host(0) storage(256) base(256) {
+  %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
+  %a = sched.buffer "a" device bytes(256) at(256) live(1, 2)
+  // expected-error @below {{V1: 'slot' has 256 bytes at 256 of a storage arena of 256 bytes}}
+  %slot = sched.buffer "slot" storage bytes(256) at(256) live(2, 3)
+  %back = sched.buffer "back" device bytes(256) at(512) live(3, 4)
+  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] calls [#f] loc("fa")
+  %ready = sched.record compute "ready"
+  sched.wait storage %ready
+  sched.copy storage %a -> %slot versions 1 -> 1
+  %out = sched.record storage "out"
+  sched.wait compute %out
+  %free = sched.record compute "free"
+  sched.wait storage %free
+  sched.copy storage %slot -> %back versions 1 -> 1
+  %in = sched.record storage "in"
+  sched.wait compute %in
+  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] calls [#f] loc("fd")
+}
+
+// -----
+
+#f = #sched.call<"", [], "run">
+
+// What comes back from the file is read before it is there.
+
+sched.program @v2_storage device(768) host(0) storage(256) base(256) {
+  %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
+  %a = sched.buffer "a" device bytes(256) at(256) live(1, 2)
+  %slot = sched.buffer "slot" storage bytes(256) at(0) live(2, 3)
+  %back = sched.buffer "back" device bytes(256) at(512) live(3, 4)
+  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] calls [#f] loc("fa")
+  %ready = sched.record compute "ready"
+  sched.wait storage %ready
+  sched.copy storage %a -> %slot versions 1 -> 1
+  %out = sched.record storage "out"
+  sched.wait compute %out
+  %free = sched.record compute "free"
+  sched.wait storage %free
+  // expected-error @below {{V2: 'slot' is given up after step 3, but compute has not waited for step 3, storage copy of 'slot'}}
+  sched.copy storage %slot -> %back versions 1 -> 1
+  %in = sched.record storage "in"
+  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] calls [#f] loc("fd")
+  sched.wait compute %in
+}
+
+// -----
+
+#f = #sched.call<"", [], "run">
+
 // A slot that sticks out of the spill arena.
 
 sched.program @v1_spill device(768) host(4352) spill(256) base(256) pool(4096) {
