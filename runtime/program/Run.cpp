@@ -256,7 +256,8 @@ static void runProgram(Arguments arguments, const Program &program, const Entry 
   }
   if (arguments.profileOut)
     writeProfile(*arguments.profileOut, recording.records, recording.steps, measureLinks(), threads(),
-                 enginesFor(*arguments.profileOut), errors);
+                 enginesFor(*arguments.profileOut), errors,
+                 arguments.offloadTo ? measureStorage(parentFolder(*arguments.offloadTo)) : std::nullopt);
 }
 
 static int runGuarded(int argc, char **argv, const Program &program, const Entry &entry) {
