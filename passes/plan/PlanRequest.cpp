@@ -66,8 +66,8 @@ Codec PlanRequest::withParameters(Codec codec) const {
 }
 
 const char *const sluice::secondMemoryHint =
-    "; on target host the budget is of all memory, where offloading frees nothing: --host-budget=SIZE (or unlimited) "
-    "gives what is offloaded a memory of its own, which --offload-to keeps in a file";
+    "; on target host the budget is of all memory, where offloading frees nothing: --host-budget=storage sends what is "
+    "offloaded to a file, --host-budget=SIZE (or unlimited) to a memory of its own";
 
 Result<PlanRequest> sluice::parsePlanRequest(const std::string &strategy, const std::string &allowLossy, bool oneMemory,
                                              double errorBudget, Space home) {

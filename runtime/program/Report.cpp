@@ -43,6 +43,8 @@ void announceMemory(const Program &program) {
   if (program.others.pool && runtimeTarget() == Target::Host)
     std::printf("; %zu more with --offload-to, in its file", program.others.spill);
   std::printf("\n");
+  if (program.others.storage)
+    std::printf("storage:       %s, in the file of --offload-to\n", bytesText(program.others.storage).c_str());
   if (runtimeTarget() == Target::Host)
     std::printf("together:      %s\n", bytesText(program.deviceBytes + program.hostBytes).c_str());
   std::fflush(stdout);
@@ -127,6 +129,8 @@ void printReport(const Program &program, const Session &session, const StepTimes
                 times.seconds.size(), times.predicted(program), times.samplesPerSecond(program));
   std::printf("device memory: %zu of %zu bytes touched\n", session.peak(Space::Device), program.deviceBytes);
   std::printf("host memory:   %zu of %zu bytes touched\n", session.peak(Space::Host), program.hostBytes);
+  if (program.others.storage)
+    std::printf("storage:       %zu of %zu bytes touched\n", session.peak(Space::Storage), program.others.storage);
   if (runtimeTarget() == Target::Host)
     std::printf("together:      %zu of %zu bytes touched\n", session.peak(Space::Device) + session.peak(Space::Host),
                 program.deviceBytes + program.hostBytes);
