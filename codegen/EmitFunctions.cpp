@@ -133,15 +133,18 @@ private:
   }
 
   void printCopy(llvm::raw_ostream &out, sched::CopyOp copy) {
-    bool toHost = copy.getStream() == sched::Stream::ToHost;
-    auto device = (toHost ? copy.getFrom() : copy.getTo()).getDefiningOp<sched::BufferOp>();
-    printNode(out, copy.getLoc(), sizeText(device.getBytes()) + (toHost ? " leave the device" : " come back"));
+    auto device = copy.getFrom().getDefiningOp<sched::BufferOp>(), away = copy.getTo().getDefiningOp<sched::BufferOp>();
+    const bool leaves = device.onDevice();
+    if (!leaves)
+      std::swap(device, away);
+    printNode(out, copy.getLoc(), sizeText(device.getBytes()) + (leaves ? " leave the device" : " come back"));
     lastNode.clear();
     const auto side = [&](Value buffer) {
       const bool packs = copy.getType() && buffer == device.getBuffer();
       return packs ? d.use(buffer, cast<RankedTensorType>(*copy.getType())) : d.nameOf(buffer);
     };
-    out << "  " << (toHost ? "copyToHost" : "copyToDevice") << "(s." << stream(copy.getStream()) << ", "
+    const ArenaFacts &arena = sched::factsOf(away.getSpace());
+    out << "  " << (leaves ? arena.copyOut : arena.copyIn) << "(s." << stream(copy.getStream()) << ", "
         << side(copy.getFrom()) << ", " << side(copy.getTo()) << ", " << stringLiteral(train::nodeName(copy.getLoc()));
     if (copy.getCodec())
       out << ", " << codecText(*parseCodec(*copy.getCodec()));

@@ -26,10 +26,11 @@ std::string codegen::emitPreface(const Document &d) {
   llvm::raw_string_ostream out(text);
   out << "// " << commentText(d.options.model) << ": one training step and one evaluation batch, written by\n//   "
       << commentText(d.options.commandLine) << "\n";
-  const int64_t device = *d.step.getDevice();
+  const int64_t device = d.step.bytesOf(sched::Space::Device);
   out << "// Strategy " << d.plan.getStrategy().getValue() << ": " << device << " bytes on the device ("
       << sizeText(device) << "; keep needs " << sizeText(d.plan.getKeepArena())
-      << (d.options.oneMemory ? " with the host's" : "") << "), " << *d.step.getHost() << " bytes on the host";
+      << (d.options.oneMemory ? " with the host's" : "") << "), " << d.step.bytesOf(sched::Space::Host)
+      << " bytes on the host";
   if (d.step.getPool())
     out << ", of them " << *d.step.getPool() << " for packed tensors";
   out << ".\n" << prediction(d.plan);
@@ -47,7 +48,10 @@ std::string codegen::emitPreface(const Document &d) {
 static std::string slotLine(const Document &d, sched::BufferOp buffer) {
   Value value = buffer.getBuffer();
   RankedTensorType type = d.typeOf(value);
-  std::string place = sched::stringifySpace(buffer.getSpace()).str();
+  const StringRef space = sched::stringifySpace(buffer.getSpace());
+  const std::string place = buffer.getSpace() <= sched::Space::Host
+                                ? space.str() + "("
+                                : "slotIn(Space::" + space.take_front().upper() + space.drop_front().str() + ", ";
   std::string offset = hexOffset(buffer.getOffset().value_or(0));
   std::string text = "constexpr Tensor " + d.nameOf(value) + " = ";
   bool isScratch = llvm::all_of(value.getUsers(), [&](Operation *user) {
@@ -57,7 +61,7 @@ static std::string slotLine(const Document &d, sched::BufferOp buffer) {
   if (isScratch && !value.use_empty())
     text += "scratch(" + offset + ", " + std::to_string(buffer.getBytes()) + ");";
   else
-    text += place + "(" + offset + ", " + shapeText(type) + typeArguments(type) + ");";
+    text += place + offset + ", " + shapeText(type) + typeArguments(type) + ");";
   std::string comment;
   if (buffer.getFirst())
     comment = std::to_string(*buffer.getFirst()) + "-" + std::to_string(*buffer.getLast());
@@ -89,7 +93,12 @@ std::string codegen::emitSlots(const Document &d) {
          "the steps in which a slot is in use.\n";
   list(d.step, [](sched::BufferOp b) { return !b.outlivesStep() && b.onDevice(); });
   out << "\n// ---- Host memory.\n";
-  list(d.step, [](sched::BufferOp b) { return !b.outlivesStep() && !b.onDevice(); });
+  list(d.step, [](sched::BufferOp b) { return !b.outlivesStep() && b.getSpace() == sched::Space::Host; });
+  for (const ArenaFacts &arena : arenaTable)
+    if (arena.space > Space::Host && d.step.bytesOf(sched::spaceOf(arena.space)) > 0) {
+      out << "\n// ---- The arena '" << arena.name << "'.\n";
+      list(d.step, [&](sched::BufferOp b) { return b.getSpace() == sched::spaceOf(arena.space); });
+    }
   if (d.evaluate) {
     out << "\n// ---- Transients of an evaluation batch, in the same bytes.\n";
     list(d.evaluate, [](sched::BufferOp b) { return !b.outlivesStep(); });

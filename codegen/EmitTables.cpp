@@ -194,17 +194,25 @@ size_t printEngines(const Document &d, llvm::raw_ostream &out) {
 }
 
 void printMemory(const Document &d, llvm::function_ref<void(const Twine &, const Twine &)> line) {
-  line("deviceBytes", Twine(*d.step.getDevice()));
-  line("hostBytes", Twine(*d.step.getHost()));
-  const int64_t host = *d.step.getHost(), device = *d.step.getDevice(), budget = d.plan.getBudget();
+  const int64_t host = d.step.bytesOf(sched::Space::Host), device = d.step.bytesOf(sched::Space::Device),
+                budget = d.plan.getBudget();
+  line("deviceBytes", Twine(device));
+  line("hostBytes", Twine(host));
   if (d.options.oneMemory)
     line("hostBudget", Twine(std::max<int64_t>(1, budget - device)));
   else if (d.options.hostBudget >= 0)
     line("hostBudget", Twine(std::max<int64_t>(1, std::max(d.options.hostBudget, host))));
-  if (d.step.getPool()) {
-    line("poolBytes", Twine(*d.step.getPool()));
-    line("spillBytes", Twine(*d.step.getSpill()));
-  }
+  std::string others;
+  const auto add = [&](StringRef name, int64_t bytes) {
+    if (bytes > 0)
+      others += (Twine(others.empty() ? "." : ", .") + name + " = " + Twine(bytes)).str();
+  };
+  add("pool", d.step.getPool().value_or(0));
+  for (const ArenaFacts &arena : arenaTable)
+    if (arena.space > Space::Host)
+      add(arena.name, d.step.bytesOf(sched::spaceOf(arena.space)));
+  if (!others.empty())
+    line("others", "{" + others + "}");
   line("deviceBase", Twine(*d.step.getBase()));
 }
 

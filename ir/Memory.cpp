@@ -81,6 +81,10 @@ LogicalResult PrefetchOp::verify() {
 LogicalResult OffloadOp::verify() {
   if (cast<HostHandleType>(getHandle().getType()).getTensor() != getX().getType()) // C1
     return emitOpError() << "copies " << getX().getType() << " into " << getHandle().getType();
+  const ArenaFacts &arena = factsOf(homeOf(getHome()));
+  if (!arena.isHome || (getCodec() && !arena.packs)) // C3
+    return emitOpError() << "cannot offload " << getX().getType() << " to the arena '" << getHome() << "'"
+                         << (arena.isHome ? " with a codec: it takes what is not packed" : "");
   if (!getCodec()) // C2
     return success();
   const auto codec = codecOfCopies(*getCodec());
@@ -94,7 +98,7 @@ LogicalResult OffloadOp::verify() {
 }
 
 Value OffloadOp::original() { return getX(); }
-std::string OffloadOp::storageSuffix() { return "_host"; }
+std::string OffloadOp::storageSuffix() { return "_" + getHome().str(); }
 int64_t OffloadOp::storageBytes() {
   auto raw = cast<RankedTensorType>(getX().getType());
   return bytes(getCodec() ? packedType(raw, *parseCodec(*getCodec())) : raw);

@@ -7,14 +7,16 @@ include "ir/UpdateOps.td"
 
 def Train_HostHandle : TypeDef<TrainDialect, "HostHandle"> {
   let mnemonic = "host";
-  let summary = "a tensor in host memory";
+  let summary = "a tensor in the arena that it was offloaded to";
   let parameters = (ins "::mlir::RankedTensorType":$tensor);
   let assemblyFormat = "`<` $tensor `>`";
 }
 
 def Train_OffloadOp : Train_Op<"offload", [DeclareOpInterfaceMethods<Train_MovesContent, ["storageBytes"]>]> {
-  let summary = "copies x to host memory, on the stream for that direction; returns at once";
+  let summary = "copies x to another arena, on its stream for that direction; returns at once";
   let description = [{
+    `home` names the arena, one of those that plans may use (runtime/StreamTable.h).
+
     x's bytes stay live until the train.await of the handle. A codec packs on the way: `fp16`, `bf16`, `int8` and `zfp`, with their parameters and masks as
     train.encode has them, send their packed form over the link into a host slot of that size; `zvc` leaves out
     zeros (bit patterns of zero, so it is exact) in the host slot, which has the raw size all the same. With `zvc:pool=BYTES` all such tensors
@@ -22,12 +24,13 @@ def Train_OffloadOp : Train_Op<"offload", [DeclareOpInterfaceMethods<Train_Moves
 
     - C1: the handle holds x's type.
     - C2: with a codec x has rank 2 or more and is f32, bf16 or f16; codecs fp16 and bf16 need f32.
+    - C3: plans may use the arena, which takes packed forms where there is a codec.
 
     ```mlir
     %h = train.offload %x {codec = "mask+zfp:6"} : (tensor<16x64x112x112xf32>) -> !train.host<tensor<16x64x112x112xf32>>
     ```
   }];
-  let arguments = (ins Train_Tensor:$x, OptionalAttr<StrAttr>:$codec);
+  let arguments = (ins Train_Tensor:$x, OptionalAttr<StrAttr>:$codec, DefaultValuedStrAttr<StrAttr, "host">:$home);
   let hasVerifier = 1;
   let results = (outs Train_HostHandle:$handle);
 }
@@ -47,7 +50,7 @@ def Train_AwaitOp : Train_Op<"await", []> {
   let hasVerifier = 1;
 }
 def Train_PrefetchOp : Train_Op<"prefetch", [DeclareOpInterfaceMethods<Train_MovesContent>]> {
-  let summary = "copies a tensor back from host memory; the first reader waits for it";
+  let summary = "copies an offloaded tensor back; the first reader waits for it";
   let description = [{
     The result's bytes are live from here on; the copy starts when the compute stream has reached this point.
 

@@ -2,6 +2,7 @@
 // Verifiers of the plan's attributes, see PlanAttrs.td: what can be said without the step. apply-plan checks the rest.
 #include "ir/Train.h"
 #include "runtime/CodecTable.h"
+#include "runtime/StreamTable.h"
 
 #include "llvm/ADT/StringSet.h"
 
@@ -76,11 +77,14 @@ static LogicalResult verifyFigures(function_ref<InFlightDiagnostic()> emitError,
 
 LogicalResult PlanAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringAttr, int64_t budget, int64_t arena,
                                int64_t keepArena, int64_t base, int64_t floor, FloatAttr seconds, FloatAttr keepSeconds,
-                               FloatAttr lowerBound, FloatAttr longest, ArrayRef<DecisionAttr> decisions,
-                               ArrayRef<RecomputeAttr> recomputes, ArrayRef<int32_t> alternatives) {
+                               FloatAttr lowerBound, FloatAttr longest, StringAttr home,
+                               ArrayRef<DecisionAttr> decisions, ArrayRef<RecomputeAttr> recomputes,
+                               ArrayRef<int32_t> alternatives) {
   if (failed(verifyFigures(emitError, {budget, arena, keepArena, base, floor},
                            {seconds, keepSeconds, lowerBound, longest})))
     return failure();
+  if (!factsOf(homeOf(home.getValue())).isHome)
+    return emitError() << "the plan offloads to " << home << ", which is no arena for that";
   llvm::StringSet<> decided;
   for (DecisionAttr decision : decisions)
     if (!decided.insert(decision.getStorage().getValue()).second)

@@ -19,6 +19,7 @@ def Train_Position : DefaultValuedParameter<"int32_t", "-1">;
 class Train_Float64 : DefaultValuedParameter<"::mlir::FloatAttr", "::mlir::Builder($_ctxt).getF64FloatAttr(0)">;
 def Train_Number : Train_Float64;
 def Train_Seconds : Train_Float64;
+def Train_Arena : DefaultValuedParameter<"::mlir::StringAttr", "::mlir::StringAttr::get($_ctxt, \"host\")">;
 def Train_Text : DefaultValuedParameter<"::mlir::StringAttr", "::mlir::StringAttr::get($_ctxt)">;
 
 def Train_AbsenceAttr : AttrDef<TrainDialect, "Absence"> {
@@ -67,7 +68,7 @@ def Train_PlanAttr : AttrDef<TrainDialect, "Plan"> {
   let description = [{
     `budget` was asked for; `arena` is what the plan needs, `keep_arena` what keep does, `base` of it outlives the step, and no plan of
     whole tensors goes below `floor`. `seconds` of a step are predicted, as are `keep_seconds`; no plan is faster than `lower_bound`;
-    `longest` is that of any single kernel or copy. `alternatives` has an index into the `alternatives` of each op's cost.
+    `longest` is that of any single kernel or copy. `home` is the arena that offloaded storages go to. `alternatives` has an index into the `alternatives` of each op's cost.
 
     ```mlir
     #train.plan<strategy = "greedy", budget = 164096, arena = 164096, keep_arena = 180480, base = 98560
@@ -79,10 +80,10 @@ def Train_PlanAttr : AttrDef<TrainDialect, "Plan"> {
   }];
   let parameters = (ins "::mlir::StringAttr":$strategy, Train_Bytes:$budget, Train_Bytes:$arena, Train_Bytes:$keep_arena,
     Train_Bytes:$base, Train_Bytes:$floor, Train_Seconds:$seconds, Train_Seconds:$keep_seconds, Train_Seconds:$lower_bound,
-    Train_Seconds:$longest, OptionalArrayRefParameter<"DecisionAttr">:$decisions,
+    Train_Seconds:$longest, Train_Arena:$home, OptionalArrayRefParameter<"DecisionAttr">:$decisions,
     OptionalArrayRefParameter<"RecomputeAttr">:$recomputes, OptionalArrayRefParameter<"int32_t">:$alternatives);
   let assemblyFormat = [{
-    `<` struct($strategy, $budget, $arena, $keep_arena, $base, $floor, $seconds, $keep_seconds, $lower_bound, $longest)
+    `<` struct($strategy, $budget, $arena, $keep_arena, $base, $floor, $seconds, $keep_seconds, $lower_bound, $longest, $home)
     (`decisions` `[` $decisions^ `]`)? (`recomputes` `[` $recomputes^ `]`)? (`alternatives` `[` $alternatives^ `]`)? `>`
   }];
   let genVerifyDecl = 1;

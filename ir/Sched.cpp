@@ -95,20 +95,44 @@ static void printTypedBuffers(OpAsmPrinter &printer, Operation *, OperandRange b
   printer << ")";
 }
 
+/// device(4096) host(256): by the names of the arenas, in their order. Where only one of these two is given, the other
+/// is -1.
+static ParseResult parseArenaSizes(OpAsmParser &parser, DenseI64ArrayAttr &sizes) {
+  SmallVector<int64_t> all(sluice::arenaCount, 0);
+  bool given[sluice::arenaCount] = {};
+  for (const sluice::ArenaFacts &facts : sluice::arenaTable)
+    if (const int i = indexOf(facts.space); succeeded(parser.parseOptionalKeyword(facts.name))) {
+      if (parser.parseLParen() || parser.parseInteger(all[i]) || parser.parseRParen())
+        return failure();
+      given[i] = true;
+    }
+  if (llvm::is_contained(given, true)) {
+    for (const sluice::Space space : {sluice::Space::Device, sluice::Space::Host})
+      all[indexOf(space)] = given[indexOf(space)] ? all[indexOf(space)] : -1;
+    sizes = parser.getBuilder().getDenseI64ArrayAttr(all);
+  }
+  return success();
+}
+
+static void printArenaSizes(OpAsmPrinter &printer, Operation *, DenseI64ArrayAttr sizes) {
+  for (auto [facts, size] : llvm::zip(sluice::arenaTable, sizes ? sizes.asArrayRef() : ArrayRef<int64_t>()))
+    if (size > 0 || facts.space <= sluice::Space::Host)
+      printer << " " << facts.name << "(" << size << ")";
+}
+
 #define GET_OP_CLASSES
 #include "ir/SchedOps.cpp.inc"
 
 LogicalResult ProgramOp::verify() {
-  if (getPool().has_value() != getSpill().has_value() ||
-      (getPool() && (static_cast<int64_t>(*getPool()) <= 0 || static_cast<int64_t>(*getSpill()) <= 0 || !getHost() ||
-                     *getPool() > *getHost()))) // C2
-    return emitOpError("needs a pool within the host arena and a spill arena, or neither");
-  if (!getDevice() && !getHost() && !getBase())
+  if (!getArenas() && !getBase() && !getPool())
     return success();
-  if (!getDevice() || !getHost() || !getBase()) // C1
+  if (!getArenas() || getArenas()->size() != arenaCount || !getBase() || llvm::is_contained(*getArenas(), -1)) // C1
     return emitOpError("gives device, host and base together or none of them");
-  int64_t device = *getDevice(), host = *getHost(), base = *getBase();
-  if (host < 0 || base < 0 || base > device)
+  const int64_t device = bytesOf(Space::Device), host = bytesOf(Space::Host), spill = bytesOf(Space::Spill),
+                base = *getBase(), pool = getPool().value_or(0);
+  if (getPool() ? pool <= 0 || spill <= 0 || pool > host : spill > 0) // C2
+    return emitOpError("needs a pool within the host arena and a spill arena, or neither");
+  if (base < 0 || base > device || llvm::any_of(*getArenas(), [](int64_t size) { return size < 0; }))
     return emitOpError() << "has a base of " << base << " bytes in a device arena of " << device << ", host arena "
                          << host;
   return success();
@@ -135,10 +159,11 @@ Persistent BufferOp::persistent() {
 LogicalResult BufferOp::verify() {
   if (static_cast<int64_t>(getBytes()) <= 0) // C1
     return emitOpError() << "'" << getName() << "' has " << getBytes() << " bytes";
-  if (getVariable().has_value() + getInput().has_value() + getResult().has_value() > (getSpace() != Space::Spill)) // C2
+  const bool mayOutlive = getSpace() <= Space::Host;
+  if (getVariable().has_value() + getInput().has_value() + getResult().has_value() > mayOutlive) // C2
     return emitOpError() << "'" << getName() << "' "
-                         << (getSpace() == Space::Spill ? "outlives the step in the spill arena"
-                                                        : "is of several kinds");
+                         << (mayOutlive ? std::string("is of several kinds")
+                                        : "outlives the step in the " + stringifySpace(getSpace()).str() + " arena");
   bool batch = getBatch().has_value(), wanted = getInput() && onDevice();
   if (batch != wanted || (batch && *getBatch() > 1))
     return emitOpError() << "'" << getName() << "' "
@@ -316,12 +341,11 @@ LogicalResult RunOp::verify() {
 
 LogicalResult CopyOp::verify() {
   BufferOp from = definition(getFrom()), to = definition(getTo());
-  const StreamWork work = factsOf(getStream()).work;
-  bool toHost = work == StreamWork::CopiesOut;
-  if (!from || !to || (!toHost && work != StreamWork::CopiesIn) || from.onDevice() != toHost ||
-      to.onDevice() == toHost) // C1
+  const bool leaves = from && from.onDevice();
+  BufferOp device = leaves ? from : to, host = leaves ? to : from;
+  if (!from || !to || from.onDevice() == to.onDevice() ||
+      getStream() != (leaves ? streamTo : streamFrom)(host.getSpace())) // C1
     return emitOpError() << "on " << stringifyStream(getStream()) << " does not copy in that stream's direction";
-  BufferOp device = toHost ? from : to, host = toHost ? to : from;
   int64_t wanted = device.getBytes();
   bool pooled = poolBytes(getCodec()) > 0;
   if (getCodec()) {
@@ -330,9 +354,10 @@ LogicalResult CopyOp::verify() {
       return emitOpError() << "knows no codec '" << *getCodec() << "'; there are " << sluice::codecsOfCopies();
     auto type = getType() ? dyn_cast<RankedTensorType>(*getType()) : RankedTensorType();
     RankedTensorType packed = type && sluice::train::isAddressable(type) ? sluice::packedType(type, *codec) : type;
-    if (!type || !packed || packed == type || bytesOf(type) != wanted) // C4
+    if (!type || !packed || packed == type || bytesOf(type) != wanted || !factsOf(host.getSpace()).packs) // C4
       return emitOpError() << "of '" << device.getName() << "' of " << wanted << " bytes cannot pack "
-                           << getType().value_or(Type()) << " with codec '" << *getCodec() << "'";
+                           << getType().value_or(Type()) << " with codec '" << *getCodec() << "' for the "
+                           << stringifySpace(host.getSpace()) << " arena";
     wanted = bytesOf(packed);
   }
   if (pooled != (host.getSpace() == Space::Spill)) // C3

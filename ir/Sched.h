@@ -53,6 +53,16 @@ constexpr const StreamFacts &factsOf(Stream stream) { return sluice::factsOf(idO
 static_assert(getMaxEnumValForStream() + 1 == streamCount,
               "the enumerators of SchedDialect.td are those of runtime/StreamTable.h, by the same names");
 
+/// The row of the arena in the runtime's table, whose index is the enumerator's value.
+constexpr sluice::Space idOf(Space space) { return static_cast<sluice::Space>(space); }
+constexpr Space spaceOf(sluice::Space space) { return static_cast<Space>(space); }
+constexpr const ArenaFacts &factsOf(Space space) { return sluice::factsOf(idOf(space)); }
+static_assert(getMaxEnumValForSpace() + 1 == arenaCount,
+              "the enumerators of SchedDialect.td are those of runtime/StreamTable.h, by the same names");
+/// The stream of copies from the device to the arena, or back.
+constexpr Stream streamTo(Space space) { return static_cast<Stream>(factsOf(space).out); }
+constexpr Stream streamFrom(Space space) { return static_cast<Stream>(factsOf(space).in); }
+
 /// The row of the role in the runtime's table, whose index is the enumerator's value.
 constexpr OpRole idOf(Role role) { return static_cast<OpRole>(role); }
 constexpr const OpRoleFacts &factsOf(Role role) { return sluice::factsOf(idOf(role)); }

@@ -12,15 +12,15 @@ class Sched_Op<string mnemonic, list<Trait> traits = []> : Op<SchedDialect, mnem
 def Sched_ProgramOp : Sched_Op<"program", [Symbol, IsolatedFromAbove, SingleBlock, NoTerminator, NoRegionArguments]> {
   let summary = "one training step or one evaluation batch, in the order in which the CPU issues it";
   let description = [{
-    All programs of a module share the arenas and the buffers that outlive a step. `device` and `host` are the sizes of the arenas,
-    `base` the bytes at the start of the device arena that hold what outlives a step; all three come from assign-slots. Where copies share a
-    pool (`zvc:pool=BYTES`), `pool` are the bytes at the end of the host arena that are the pool's and no buffer's, `spill` the size of the arena
-    that takes what does not fit.
+    All programs of a module share the arenas and the buffers that outlive a step. `arenas` are their sizes by the names of the arenas
+    (runtime/StreamTable.h), of others than device and host where there are any; `base` the bytes at the start of the device arena that hold what
+    outlives a step. They come from assign-slots. Where copies share a pool (`zvc:pool=BYTES`), `pool` are the bytes at the end of the host arena
+    that are the pool's and no buffer's, and `spill` is the size of the arena that takes what does not fit.
 
     `computes` names the planned function that the program was scheduled from. It stays in the module, so that verify-schedule can
     compare the two; nothing else reads it.
 
-    - C1: device, host and base are given together, and are not negative; base <= device.
+    - C1: device, host and base are given together, and no size is negative; base <= device.
     - C2: pool and spill are given together, both positive; pool <= host.
 
     ```mlir
@@ -29,16 +29,18 @@ def Sched_ProgramOp : Sched_Op<"program", [Symbol, IsolatedFromAbove, SingleBloc
     }
     ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<I64Attr>:$device, OptionalAttr<I64Attr>:$host, OptionalAttr<I64Attr>:$base,
-      OptionalAttr<I64Attr>:$pool, OptionalAttr<I64Attr>:$spill, OptionalAttr<FlatSymbolRefAttr>:$planned);
+  let arguments = (ins SymbolNameAttr:$sym_name, OptionalAttr<DenseI64ArrayAttr>:$arenas, OptionalAttr<I64Attr>:$base,
+      OptionalAttr<I64Attr>:$pool, OptionalAttr<FlatSymbolRefAttr>:$planned);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
-    $sym_name (`device` `(` $device^ `)`)? (`host` `(` $host^ `)`)? (`base` `(` $base^ `)`)?
-    (`pool` `(` $pool^ `)`)? (`spill` `(` $spill^ `)`)? (`computes` `(` $planned^ `)`)? attr-dict-with-keyword $body
+    $sym_name `` custom<ArenaSizes>($arenas) (`base` `(` $base^ `)`)? (`pool` `(` $pool^ `)`)? (`computes` `(` $planned^ `)`)?
+    attr-dict-with-keyword $body
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    bool isPlaced() { return getDevice().has_value(); }
+    bool isPlaced() { return getArenas().has_value(); }
+    /// Size of an arena, 0 without one; of a placed program.
+    int64_t bytesOf(Space space) { return (*getArenas())[static_cast<size_t>(space)]; }
     ::mlir::Block::OpListType &ops() { return getBody().front().getOperations(); }
   }];
 }
@@ -61,7 +63,7 @@ def Sched_BufferOp : Sched_Op<"buffer", [DeclareOpInterfaceMethods<OpAsmOpInterf
     type is how it is read.
 
     - C1: bytes are positive.
-    - C2: one kind at most, none in the spill arena; only an input on the device has a batch, 0 or 1.
+    - C2: one kind at most, and none outside of device and host; only an input on the device has a batch, 0 or 1.
     - C3: a lifetime is two steps, 1 <= first <= last, of a transient.
     - C4: an offset is not negative.
     - C5: variables, results and what is kept lie on the device.
@@ -156,15 +158,17 @@ def Sched_RunOp : Sched_Op<"run", [AttrSizedOperandSegments]> {
 }
 
 def Sched_CopyOp : Sched_Op<"copy"> {
-  let summary = "enqueues a copy between the arenas on the stream of its direction";
+  let summary = "enqueues a copy between the device and another arena on the stream that the arena has for its direction";
   let description = [{
     With a codec the host buffer holds the packed form (see train.offload), and the copy packs or unpacks on its way what is a tensor of `type`
     on the device: packed forms follow shapes and layouts.
 
-    - C1: d2h copies from device to host, h2d from host to device; compute and codec copy nothing.
+    - C1: one buffer lies on the device, and the stream is that of the other's arena for this direction: d2h copies from the device to `host` and
+      `spill`, h2d back.
     - C2: both buffers have the same number of bytes; with a codec the host's has those of the packed form.
     - C3: the buffer that is not on the device lies in the spill arena exactly if the codec is zvc with a pool.
-    - C4: a codec comes with the type of a static tensor that it packs, of as many bytes as the buffer on the device.
+    - C4: a codec comes with the type of a static tensor that it packs, of as many bytes as the buffer on the device, and with an arena that takes
+      packed forms.
 
     `versions` as for sched.run: of what is copied, and of what the target holds afterwards.
 

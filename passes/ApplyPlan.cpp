@@ -26,8 +26,8 @@ namespace {
 
 class Rewriter {
 public:
-  Rewriter(func::FuncOp step, planner::Plan plan, const Storages &storages)
-      : step(step), plan(std::move(plan)), storages(storages), ops(plannedOps(step)),
+  Rewriter(func::FuncOp step, planner::Plan plan, StringAttr home, const Storages &storages)
+      : step(step), plan(std::move(plan)), home(home), storages(storages), ops(plannedOps(step)),
         contents(forwardContents(step, storages)), handles(storages.all().size()),
         inverters(invertedStorages(step, storages)), placed(step, this->plan, storages, ops, contents, inverters) {}
 
@@ -136,7 +136,7 @@ private:
     // Pool indices and statistics are copied as they are.
     const Codec wanted = plan.decisions[s].codec;
     auto codec = packedType(type, wanted) ? b.getStringAttr(codecName(wanted)) : StringAttr();
-    handles[s] = OffloadOp::create(b, value.getLoc(), HostHandleType::get(b.getContext(), type), value, codec);
+    handles[s] = OffloadOp::create(b, value.getLoc(), HostHandleType::get(b.getContext(), type), value, codec, home);
     ++offloads;
   }
 
@@ -233,6 +233,7 @@ private:
 
   func::FuncOp step;
   planner::Plan plan;
+  const StringAttr home; ///< of what is offloaded
   const Storages &storages;
   SmallVector<Operation *> ops;
   SmallVector<Value> contents;                      ///< by storage: what the forward half leaves in it
@@ -263,7 +264,7 @@ struct ApplyPlan : sluice::impl::ApplyPlanBase<ApplyPlan> {
       step.emitError() << plan.error();
       return signalPassFailure();
     }
-    Rewriter rewriter(step, std::move(*plan), storages);
+    Rewriter rewriter(step, std::move(*plan), attribute.getHome(), storages);
     if (failed(rewriter.run()))
       return signalPassFailure();
     offloads += rewriter.offloads;

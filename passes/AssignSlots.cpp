@@ -24,7 +24,6 @@ using namespace sluice;
 using sched::BufferOp;
 using sched::CopyOp;
 using sched::ProgramOp;
-using sched::Space;
 
 namespace {
 
@@ -42,8 +41,8 @@ struct AssignSlots : sluice::impl::AssignSlotsBase<AssignSlots> {
     placePersistent();
     for (auto program : getOperation().getOps<ProgramOp>()) {
       Lifetimes lifetimes(program);
-      for (Space space : {Space::Device, Space::Host, Space::Spill})
-        packTransients(program, lifetimes, space);
+      for (const ArenaFacts &facts : arenaTable)
+        packTransients(program, lifetimes, sched::spaceOf(facts.space));
       choosePool(program);
     }
     if (failed(finish()))
@@ -51,16 +50,16 @@ struct AssignSlots : sluice::impl::AssignSlotsBase<AssignSlots> {
   }
 
 private:
-  Arena &arena(Space space) { return arenas[static_cast<int>(space)]; }
+  Arena &arena(sched::Space space) { return arenas[static_cast<int>(space)]; }
   void place(BufferOp buffer, int64_t offset) {
     buffer.setOffsetAttr(Builder(&getContext()).getI64IntegerAttr(offset));
   }
   void placePersistent();
-  void packTransients(ProgramOp program, const Lifetimes &lifetimes, Space space);
+  void packTransients(ProgramOp program, const Lifetimes &lifetimes, sched::Space space);
   void choosePool(ProgramOp program);
   LogicalResult finish();
 
-  Arena arenas[3];
+  Arena arenas[arenaCount];
   int64_t pool = 0;
   PlanningFailure *cause = nullptr; ///< of a failure, for who asks
 };
@@ -94,7 +93,7 @@ void countBeginnings(std::vector<planner::PackItem> &items) {
 }
 
 /// Step 3.
-void AssignSlots::packTransients(ProgramOp program, const Lifetimes &lifetimes, Space space) {
+void AssignSlots::packTransients(ProgramOp program, const Lifetimes &lifetimes, sched::Space space) {
   std::vector<planner::PackItem> items;
   SmallVector<BufferOp> owners;
   Builder builder(&getContext());
@@ -134,7 +133,7 @@ void AssignSlots::choosePool(ProgramOp program) {
   int64_t wanted = 0, most = 0;
   for (auto copy : program.getBody().getOps<CopyOp>()) {
     auto slot = copy.getTo().getDefiningOp<BufferOp>();
-    if (slot.getSpace() != Space::Spill)
+    if (slot.getSpace() != sched::Space::Spill)
       continue;
     wanted = std::max(wanted, sched::poolBytes(copy.getCodec()));
     most += slotBytes(slot.getBytes());
@@ -144,34 +143,32 @@ void AssignSlots::choosePool(ProgramOp program) {
 
 /// Step 4.
 LogicalResult AssignSlots::finish() {
-  arena(Space::Host).transients += pool;
+  arena(sched::Space::Host).transients += pool;
   Builder builder(&getContext());
+  const auto sizes = llvm::map_to_vector(arenas, [](const Arena &arena) { return arena.size(); });
   for (auto program : getOperation().getOps<ProgramOp>()) {
-    program.setDeviceAttr(builder.getI64IntegerAttr(arena(Space::Device).size()));
-    program.setHostAttr(builder.getI64IntegerAttr(arena(Space::Host).size()));
-    program.setBaseAttr(builder.getI64IntegerAttr(arena(Space::Device).base));
-    if (pool > 0) {
+    program.setArenas(sizes);
+    program.setBaseAttr(builder.getI64IntegerAttr(arena(sched::Space::Device).base));
+    if (pool > 0)
       program.setPoolAttr(builder.getI64IntegerAttr(pool));
-      program.setSpillAttr(builder.getI64IntegerAttr(arena(Space::Spill).size()));
-    }
   }
-  deviceBytes = arena(Space::Device).size();
-  hostBytes = arena(Space::Host).size();
-  liveBytes = arena(Space::Device).base + arena(Space::Device).live;
-  auto check = [&](Space space, int64_t limit) -> LogicalResult {
+  deviceBytes = arena(sched::Space::Device).size();
+  hostBytes = arena(sched::Space::Host).size();
+  liveBytes = arena(sched::Space::Device).base + arena(sched::Space::Device).live;
+  auto check = [&](sched::Space space, int64_t limit) -> LogicalResult {
     if (limit < 0 || arena(space).size() <= limit)
       return success();
     if (cause)
       cause->status = 3;
     auto diagnostic = getOperation().emitError() << "placed " << sched::stringifySpace(space) << " arena needs "
                                                  << arena(space).size() << " bytes, the budget is " << limit;
-    if (space == Space::Host && pool > 0)
+    if (space == sched::Space::Host && pool > 0)
       diagnostic << "; " << pool << " of them are the pool of zvc";
     return diagnostic;
   };
-  const int64_t hostLimit = hostBudget == 0 ? arena(Space::Host).base : hostBudget.getValue();
-  return success(succeeded(check(Space::Device, budget > 0 ? budget.getValue() : -1)) &&
-                 succeeded(check(Space::Host, hostLimit)));
+  const int64_t hostLimit = hostBudget == 0 ? arena(sched::Space::Host).base : hostBudget.getValue();
+  return success(succeeded(check(sched::Space::Device, budget > 0 ? budget.getValue() : -1)) &&
+                 succeeded(check(sched::Space::Host, hostLimit)));
 }
 
 } // namespace

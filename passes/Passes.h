@@ -4,6 +4,7 @@
 
 #include "ir/Train.h"
 #include "passes/plan/PlanningFailure.h"
+#include "runtime/StreamTable.h"
 #include "runtime/TargetTable.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -16,6 +17,15 @@ struct TargetWords {
   template <typename Option> void apply(Option &option) const {
     for (const TargetFacts &facts : targetTable)
       option.getParser().addLiteralOption(facts.name, facts.target, "");
+  }
+};
+
+/// The words of an option that is an arena which plans may use.
+struct HomeWords {
+  template <typename Option> void apply(Option &option) const {
+    for (const ArenaFacts &facts : arenaTable)
+      if (facts.isHome)
+        option.getParser().addLiteralOption(facts.name, facts.space, "");
   }
 };
 

@@ -270,8 +270,9 @@ def PlanMemory : Pass<"sluice-plan-memory", "::mlir::ModuleOp"> {
                  Option<"target", "target", "Target", "Target::Host", "host or cuda: whose programs carry the plan out", "TargetWords()">,
                  Option<"shrink", "shrink", "int64_t", "0", "bytes to plan below the budget, for what packing costs on top">,
                  Option<"hostBudget", "host-budget", "int64_t", "-1", "largest host arena in bytes; 0: the next batch alone; -1: no limit">,
-                 Option<"oneMemory", "one-memory", "bool", "false", "the budget is of both arenas, so that nothing is offloaded">,
-                 Option<"errorBudget", "error-budget", "double", "0", "relative error of the gradients that the plan may cause; 0: any">];
+                 Option<"oneMemory", "one-memory", "bool", "false", "the budget is of both arenas, so that nothing is offloaded to the host">,
+                 Option<"errorBudget", "error-budget", "double", "0", "relative error of the gradients that the plan may cause; 0: any">,
+                 Option<"home", "home", "Space", "Space::Host", "arena of what is offloaded", "HomeWords()">];
 }
 
 def ApplyPlan : Pass<"sluice-apply-plan", "::mlir::ModuleOp"> {

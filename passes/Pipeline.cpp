@@ -35,7 +35,8 @@ void sluice::addPasses(OpPassManager &pm, Stage from, Stage until, const Pipelin
     addLinearizing(pm, options);
   if (reaches(Stage::Planned)) {
     pm.addPass(createPlanMemory({options.strategy, options.budget, options.device, options.profile, options.allowLossy,
-                                 options.target, shrink, options.hostBudget, options.oneMemory, options.errorBudget},
+                                 options.target, shrink, options.hostBudget, options.oneMemory, options.errorBudget,
+                                 options.home},
                                 cause));
     pm.addPass(createApplyPlan());
   }

@@ -32,6 +32,8 @@ struct PipelineWords : PassPipelineOptions<PipelineWords> {
                              llvm::cl::init(-1)};
   Option<bool> oneMemory{*this, "one-memory", llvm::cl::desc("the budget is of both arenas together"),
                          llvm::cl::init(false)};
+  Option<Space> home{*this, "home", llvm::cl::desc("arena of what is offloaded"), llvm::cl::init(Space::Host),
+                     HomeWords()};
   Option<int64_t> workspaceLimit{*this, "workspace-limit",
                                  llvm::cl::desc("largest workspace in bytes; 0: follows from the step"),
                                  llvm::cl::init(0)};
@@ -55,6 +57,7 @@ struct PipelineWords : PassPipelineOptions<PipelineWords> {
     result.errorBudget = errorBudget;
     result.hostBudget = hostBudget;
     result.oneMemory = oneMemory;
+    result.home = home;
     result.workspaceLimit = workspaceLimit;
     result.groupLaunches = groupLaunches;
     result.fuseEpilogues = fuseEpilogues;

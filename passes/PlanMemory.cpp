@@ -58,16 +58,16 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
       return module.emitError() << "needs a function @step";
     if (failed(checkKernels(module)))
       return failure();
-    Result<planner::Profile> known = planner::loadDevice(device, profile);
+    Result<planner::Profile> known = planner::loadDevice(device, profile, home);
     if (!known)
       return module.emitError() << known.error();
     Storages storages(step);
-    Result<PlanRequest> asked = parsePlanRequest(strategy, allowLossy, oneMemory, errorBudget);
+    Result<PlanRequest> asked = parsePlanRequest(strategy, allowLossy, oneMemory, errorBudget, home);
     if (!asked)
       return failWith(module, 2) << asked.error();
     const PlanRequest &request = *asked;
     planner::Problem problem =
-        problemOfStep(module, step, storages, *known, target, oneMemory, request.rate, request.errorBudget);
+        problemOfStep(module, step, storages, *known, target, oneMemory, request.rate, request.errorBudget, home);
 
     planner::Answer keep = keepOf(problem, "step");
     if (auto *refused = std::get_if<planner::Refused>(&keep))
@@ -83,7 +83,7 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
     planner::Answer answer =
         planWithinHost(problem, std::max(summary.budget, evaluation) - shrink, request.name, options, hostRoom, copied);
     if (auto *refused = std::get_if<planner::Refused>(&answer))
-      return failWith(module, 2) << refused->reason << (oneMemory ? secondMemoryHint : "");
+      return failWith(module, 2) << refused->reason << (oneMemory && home == Space::Host ? secondMemoryHint : "");
     if (auto *infeasible = std::get_if<planner::Infeasible>(&answer))
       return reportInfeasible(module, std::max(infeasible->smallestMemory, evaluation), summary, request.name);
     auto &plan = std::get<planner::Plan>(answer);
@@ -188,7 +188,7 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
         continue;
       const Codec form =
           request.codec == Codec::Zvc ? Codec::Zvc : packedForm(*factsOf(request.codec), *buffer.compared);
-      if (form && packsOnCopies(buffer, form) && // else indices or statistics
+      if (form && packsOnCopies(buffer, form, problem.home) && // else indices or statistics
           (form.kind != Codec::Zvc || planner::zerosPay(problem, static_cast<int>(index), request.pool > 0)) &&
           planner::mayRound(problem, plan, static_cast<int>(index), form))
         d.codec = form;

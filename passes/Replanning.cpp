@@ -25,7 +25,7 @@ static constexpr int maxReplans = 12;
 static int64_t hostBytes(ModuleOp module) {
   int64_t bytes = 0;
   for (auto program : module.getOps<sched::ProgramOp>())
-    bytes = std::max<int64_t>(bytes, program.getHost().value_or(0));
+    bytes = std::max<int64_t>(bytes, program.isPlaced() ? program.bytesOf(sched::Space::Host) : 0);
   return bytes;
 }
 
@@ -33,7 +33,7 @@ static int64_t hostBytes(ModuleOp module) {
 static int64_t budgetedBytes(ModuleOp module, const PipelineOptions &options) {
   int64_t bytes = 0;
   for (auto program : module.getOps<sched::ProgramOp>())
-    bytes = std::max<int64_t>(bytes, program.getDevice().value_or(0));
+    bytes = std::max<int64_t>(bytes, program.isPlaced() ? program.bytesOf(sched::Space::Device) : 0);
   return options.oneMemory ? bytes + hostBytes(module) : bytes;
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // schedule-streams, for each train function:
 //  1. one sched.buffer for every storage of Storages.h, and one for every workspace;
-//  2. the ops in program order: kernels on compute, offloads on d2h, prefetches on h2d, each with the waits that it
-//  needs; packing and unpacking on codec likewise;
-//  3. the copies of the next batch, after the other copies on h2d, where they delay nothing;
+//  2. the ops in program order: kernels on compute, offloads and prefetches on the streams that their arena has for
+//  them, each with the waits that it needs; packing and unpacking on codec likewise;
+//  3. the copies of the next batch, after the other copies from host memory, where they delay nothing;
 //  4. compute waits for every copy, so that a program ends with all streams joined;
 //  5. the function stays under another name, for verify-schedule to compare with.
 // A wait is left out when a chain of earlier waits implies it; a record that nobody waits for is erased.
@@ -25,7 +25,6 @@ using sched::BufferOp;
 using sched::CopyOp;
 using sched::RecordOp;
 using sched::RunOp;
-using sched::Space;
 using sched::Stream;
 using sched::WaitOp;
 using Recorded = StreamClocks::Recorded;
@@ -79,18 +78,20 @@ Location originOf(const Storage &storage, Location fallback) {
 }
 
 /// What copies pack into a pool has a slot of its own only where the pool spills to.
-Space spaceOf(const Storage &storage) {
-  if (storage.kind != Storage::Kind::Host)
-    return Space::Device;
-  return sched::poolBytes(storage.values.front().getDefiningOp<train::OffloadOp>().getCodec()) > 0 ? Space::Spill
-                                                                                                   : Space::Host;
+sched::Space spaceOf(train::OffloadOp op) {
+  return sched::poolBytes(op.getCodec()) > 0 ? sched::Space::Spill : sched::spaceOf(homeOf(op.getHome()));
+}
+sched::Space spaceOf(const Storage &storage) {
+  return storage.kind == Storage::Kind::Host ? spaceOf(storage.values.front().getDefiningOp<train::OffloadOp>())
+                                             : sched::Space::Device;
 }
 
 void Scheduler::createBuffers() {
   MLIRContext *context = b.getContext();
   for (const Storage &storage : storages.all()) {
     Location loc = originOf(storage, function.getLoc());
-    auto create = [&](StringRef name, Space space, StringAttr input = {}, IntegerAttr batch = {}, TypeAttr type = {}) {
+    auto create = [&](StringRef name, sched::Space space, StringAttr input = {}, IntegerAttr batch = {},
+                      TypeAttr type = {}) {
       const bool kept = storage.kept && !input;
       auto variable = storage.kind == Storage::Kind::Variable ? FlatSymbolRefAttr::get(context, storage.variable)
                                                               : FlatSymbolRefAttr();
@@ -110,9 +111,9 @@ void Scheduler::createBuffers() {
     auto input = function.getArgAttrOfType<StringAttr>(storage.index, "train.name");
     input = input ? input : b.getStringAttr(storage.name);
     auto type = TypeAttr::get(function.getArgument(storage.index).getType());
-    slots.push_back(create(storage.name, Space::Device, input, b.getI64IntegerAttr(0), type));
-    Value next = create(storage.name + "_next", Space::Device, input, b.getI64IntegerAttr(1), type);
-    nextBatch.push_back({create(storage.name + "_staging", Space::Host, input, {}, type), next});
+    slots.push_back(create(storage.name, sched::Space::Device, input, b.getI64IntegerAttr(0), type));
+    Value next = create(storage.name + "_next", sched::Space::Device, input, b.getI64IntegerAttr(1), type);
+    nextBatch.push_back({create(storage.name + "_staging", sched::Space::Host, input, {}, type), next});
   }
   for (Operation &op : function.getOps()) {
     auto cost = train::attr::get<train::attr::Cost>(&op);
@@ -121,7 +122,7 @@ void Scheduler::createBuffers() {
     SmallVector<int> written = storages.writes(&op);
     std::string name = (written.empty() ? "unused" : storages[written.front()].name) + "_scratch";
     scratches[&op] = BufferOp::create(b, op.getLoc(), b.getType<sched::BufferType>(), b.getStringAttr(name),
-                                      sched::SpaceAttr::get(context, Space::Device),
+                                      sched::SpaceAttr::get(context, sched::Space::Device),
                                       b.getI64IntegerAttr(cost.getWorkspace()), {}, {}, {}, {}, {}, {}, {}, {}, {});
   }
 }
@@ -137,30 +138,33 @@ Recorded Scheduler::copy(Location loc, Stream stream, Value from, Value to, trai
 }
 
 void Scheduler::copyNextBatch() {
+  const Stream stream = sched::streamFrom(sched::Space::Host);
   for (auto [staging, slot] : nextBatch) {
-    clocks.wait(slot.getLoc(), Stream::ToDevice, begin); // the step before this one has read the slot
-    copy(slot.getLoc(), Stream::ToDevice, staging, slot, {}, 0, 1);
+    clocks.wait(slot.getLoc(), stream, begin); // the step before this one has read the slot
+    copy(slot.getLoc(), stream, staging, slot, {}, 0, 1);
   }
 }
 
 void Scheduler::offload(train::OffloadOp op) {
   int source = storages.of(op.getX()), target = storages.of(op.getHandle());
   Location loc = originOf(storages[source], op.getLoc());
-  clocks.waitForCompute(loc, Stream::ToHost, storages[source].name + "_ready");
+  const Stream stream = sched::streamTo(spaceOf(op));
+  clocks.waitForCompute(loc, stream, storages[source].name + "_ready");
   if (copiedIn.contains(source))
-    clocks.wait(loc, Stream::ToHost, copiedIn[source]);
+    clocks.wait(loc, stream, copiedIn[source]);
   copyingOut[source] = packed[target] =
-      copy(loc, Stream::ToHost, slots[source], slots[target], op, readVersions[0], content.lookup(target).first);
+      copy(loc, stream, slots[source], slots[target], op, readVersions[0], content.lookup(target).first);
 }
 
 void Scheduler::prefetch(train::PrefetchOp op) {
   int source = storages.of(op.getHandle()), target = storages.of(op.getX());
   Location loc = originOf(storages[source], op.getLoc());
-  clocks.waitForCompute(loc, Stream::ToDevice, storages[target].name + "_free");
-  clocks.wait(loc, Stream::ToDevice, packed[source]);
   auto packing = op.getHandle().getDefiningOp<train::OffloadOp>();
+  const Stream stream = sched::streamFrom(spaceOf(packing));
+  clocks.waitForCompute(loc, stream, storages[target].name + "_free");
+  clocks.wait(loc, stream, packed[source]);
   copiedIn[target] =
-      copy(loc, Stream::ToDevice, slots[source], slots[target], packing, readVersions[0], content.lookup(target).first);
+      copy(loc, stream, slots[source], slots[target], packing, readVersions[0], content.lookup(target).first);
 }
 
 /// As offload and prefetch, with device memory and the codec stream.
@@ -332,8 +336,8 @@ struct ScheduleStreams : sluice::impl::ScheduleStreamsBase<ScheduleStreams> {
       if (failed(checkTensors(function)))
         return signalPassFailure();
       b.setInsertionPoint(function);
-      auto program = sched::ProgramOp::create(b, function.getLoc(), function.getSymName(), IntegerAttr(), IntegerAttr(),
-                                              IntegerAttr(), IntegerAttr(), IntegerAttr(), FlatSymbolRefAttr());
+      auto program = sched::ProgramOp::create(b, function.getLoc(), function.getSymName(), DenseI64ArrayAttr(),
+                                              IntegerAttr(), IntegerAttr(), FlatSymbolRefAttr());
       if (failed(Scheduler(function, program).run()))
         return signalPassFailure();
       program.walk([&](WaitOp) { ++waits; });

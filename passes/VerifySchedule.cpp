@@ -251,9 +251,8 @@ LogicalResult checkShared(ModuleOp module) {
   std::map<sched::Persistent, BufferOp> known;
   ProgramOp first;
   for (auto program : module.getOps<ProgramOp>()) {
-    if (first && (first.getDevice() != program.getDevice() || first.getHost() != program.getHost() ||
-                  first.getBase() != program.getBase() || first.getPool() != program.getPool() ||
-                  first.getSpill() != program.getSpill()))
+    if (first && (first.getArenas() != program.getArenas() || first.getBase() != program.getBase() ||
+                  first.getPool() != program.getPool()))
       return program.emitOpError() << "V1: has other arenas than @" << first.getSymName();
     first = program;
     for (auto buffer : program.getBody().getOps<BufferOp>()) {
@@ -293,7 +292,7 @@ struct VerifySchedule : sluice::impl::VerifyScheduleBase<VerifySchedule> {
   }
 
   LogicalResult checkBudgets(ProgramOp program) {
-    const int64_t device = *program.getDevice(), host = *program.getHost();
+    const int64_t device = program.bytesOf(sched::Space::Device), host = program.bytesOf(sched::Space::Host);
     const int64_t limit = budget > 0 ? budget.getValue() : -1;
     if (oneMemory)
       return checkBudget(program, "device and host arenas have", device + host, limit);

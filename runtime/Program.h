@@ -98,13 +98,13 @@ struct Program {
   const char *identity = nullptr;    ///< of the model, whatever its batch and its plan; null: not known
   const char *preparation = nullptr; ///< of the weights in the model's file, as textOf(Preparation); null: not known
   int64_t batch;
-  size_t deviceBytes, hostBytes;        ///< exact arena sizes
-  size_t hostBudget = 0;                ///< that the plan was made for; 0: no limit
-  size_t poolBytes = 0, spillBytes = 0; ///< see PoolSize; 0: no pool
-  size_t deviceBase;                    ///< bytes live through the whole step
-  int threads;                          ///< that the plan was made for
-  int level;                            ///< of x86-64 that vendor primitives may use, see limitInstructions()
-  size_t workspaceLimit = 0;            ///< --workspace-limit of the plan
+  size_t deviceBytes, hostBytes; ///< exact arena sizes
+  size_t hostBudget = 0;         ///< that the plan was made for; 0: no limit
+  ArenaSizes others = {};
+  size_t deviceBase;         ///< bytes live through the whole step
+  int threads;               ///< that the plan was made for
+  int level;                 ///< of x86-64 that vendor primitives may use, see limitInstructions()
+  size_t workspaceLimit = 0; ///< --workspace-limit of the plan
   Precision precision;
   const EngineChoice *engines = nullptr; ///< that a profile recorded
   int engineCount = 0;

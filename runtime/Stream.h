@@ -138,10 +138,11 @@ struct ParameterGroup {
   float weightDecay = -1; ///< negative: that of the step
 };
 
-/// The last `bytes` of the host arena hold the packed forms of tensors in Space::Spill as far as they fit.
-struct PoolSize {
-  size_t bytes = 0;
-  size_t spill = 0; ///< of the spill arena; host: a file's; cuda: offsets without memory
+/// Bytes of what a program has beside the arenas of device and host.
+struct ArenaSizes {
+  size_t pool = 0;  ///< the last bytes of the host arena: packed forms of tensors in Space::Spill as far as they fit
+  size_t spill = 0; ///< Space::Spill; host: a file's; cuda: offsets without memory
+  size_t storage = 0;
 };
 
 class PackedPool;
@@ -158,9 +159,9 @@ inline std::array<std::unique_ptr<Stream>, streamCount> makeStreams(Session &ses
 /// during a step.
 class Session {
 public:
-  /// Throws MemoryNotAvailable naming both numbers when an arena cannot be had. `hostFile` keeps the spill arena in
-  /// that file, or where there is no pool the host arena.
-  Session(size_t deviceBytes, size_t hostBytes, int eventCount, const char *hostFile = nullptr, PoolSize pool = {});
+  /// Throws MemoryNotAvailable naming both numbers when an arena cannot be had. `hostFile` keeps the arena
+  /// of storage or the spill arena in that file, or where there is neither the host arena.
+  Session(size_t deviceBytes, size_t hostBytes, int eventCount, const char *hostFile = nullptr, ArenaSizes others = {});
   ~Session();
   Session(const Session &) = delete;
   Session &operator=(const Session &) = delete;
@@ -246,7 +247,7 @@ public:
   std::array<std::unique_ptr<Stream>, streamCount> streams; ///< by StreamId
   Stream &stream(StreamId id) const { return *streams[indexOf(id)]; }
   Stream &compute = stream(StreamId::Compute), &toHost = stream(StreamId::ToHost),
-         &toDevice = stream(StreamId::ToDevice), &codec = stream(StreamId::Codec);
+         &toDevice = stream(StreamId::ToDevice), &codec = stream(StreamId::Codec), &storage = stream(StreamId::Storage);
   StepState state;
   std::map<size_t, ParameterGroup> groups; ///< by the offset of the parameter's slot
   int batchParity = 0;
@@ -255,5 +256,8 @@ public:
 /// Enqueue a copy between the arenas on `stream`. Both tensors have the same byte size.
 void copyToHost(Stream &stream, const Tensor &from, const Tensor &to, Node node);
 void copyToDevice(Stream &stream, const Tensor &from, const Tensor &to, Node node);
+/// Host: between the device and the file of storage. A session without one throws UsageError.
+void copyToStorage(Stream &stream, const Tensor &from, const Tensor &to, Node node);
+void copyFromStorage(Stream &stream, const Tensor &from, const Tensor &to, Node node);
 
 } // namespace sluice

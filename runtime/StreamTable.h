@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// The streams of a step, in one table: the IR, the planner, generated programs and both runtimes go through it.
-// A new stream is a row here and in ir/SchedDialect.td, a member of Session, and the code that runs on it.
-// Standard library only.
+// The streams of a step and the arenas that they work on, in two tables: the IR, the planner, generated programs and
+// both runtimes go through them. A new stream is a row here and in ir/SchedDialect.td, a member of Session, and the
+// code that runs on it; a new arena likewise, with its size in ArenaSizes. Standard library only.
 #pragma once
 
 #include <array>
+#include <cstdint>
+#include <string_view>
 
 namespace sluice {
 
 /// A stream is a queue of work that runs in order, beside the other streams.
-enum class StreamId { Compute, ToHost, ToDevice, Codec };
+enum class StreamId { Compute, ToHost, ToDevice, Codec, Storage };
 
-/// What a stream carries: kernels, copies from the device, copies to the device, or kernels that pack and unpack beside
-/// those of the step.
-enum class StreamWork { Kernels, CopiesOut, CopiesIn, Codecs };
+/// What a stream carries: kernels, copies between the device and another arena, or kernels that pack and unpack beside
+/// those of the step. Which copies are whose, arenaTable says.
+enum class StreamWork { Kernels, Copies, Codecs };
 
 struct StreamFacts {
   StreamId id;
@@ -29,9 +31,10 @@ struct StreamFacts {
 /// In the order of the enumerators. Compute is first: programs begin and end on it.
 constexpr StreamFacts streamTable[] = {
     {StreamId::Compute, "compute", "compute", "compute", StreamWork::Kernels, false},
-    {StreamId::ToHost, "d2h", "to host", "toHost", StreamWork::CopiesOut, true},
-    {StreamId::ToDevice, "h2d", "to device", "toDevice", StreamWork::CopiesIn, true},
+    {StreamId::ToHost, "d2h", "to host", "toHost", StreamWork::Copies, true},
+    {StreamId::ToDevice, "h2d", "to device", "toDevice", StreamWork::Copies, true},
     {StreamId::Codec, "codec", "codec", "codec", StreamWork::Codecs, true},
+    {StreamId::Storage, "storage", "storage", "storage", StreamWork::Copies, false},
 };
 constexpr int streamCount = sizeof(streamTable) / sizeof(streamTable[0]);
 
@@ -53,5 +56,53 @@ constexpr bool streamTableIsInOrder() {
   return streamTable[0].work == StreamWork::Kernels;
 }
 static_assert(streamTableIsInOrder(), "streamTable follows StreamId, and compute comes first");
+
+/// Device: the arena that the budget limits. Host: the second arena (pinned memory on cuda), or a file. Spill: slots,
+/// in a file if there is one, for what a pool of packed tensors has no room for. Storage: a file that is read and
+/// written; host only.
+enum class Space : uint8_t { Device, Host, Spill, Storage };
+
+/// Where tensors lie. What is in no arena of kernels is copied there and back.
+struct ArenaFacts {
+  Space space;
+  const char *name;             ///< in IR, plans, profiles and messages
+  const char *label;            ///< in reports
+  StreamId out, in;             ///< that copy from the device to the arena, and back; Compute: nothing does
+  const char *copyOut, *copyIn; ///< functions of the runtime that do, as generated programs call them
+  bool isHome;                  ///< a plan may keep there what it offloads
+  bool packs;                   ///< copies can pack on the way
+  bool onCuda;                  ///< programs of that target can have it
+};
+
+/// In the order of the enumerators.
+constexpr ArenaFacts arenaTable[] = {
+    {Space::Device, "device", "device memory", StreamId::Compute, StreamId::Compute, "", "", false, false, true},
+    {Space::Host, "host", "host memory", StreamId::ToHost, StreamId::ToDevice, "copyToHost", "copyToDevice", true, true,
+     true},
+    {Space::Spill, "spill", "what a pool spills", StreamId::ToHost, StreamId::ToDevice, "copyToHost", "copyToDevice",
+     false, true, true},
+    {Space::Storage, "storage", "storage", StreamId::Storage, StreamId::Storage, "copyToStorage", "copyFromStorage",
+     true, false, false},
+};
+constexpr int arenaCount = sizeof(arenaTable) / sizeof(arenaTable[0]);
+
+constexpr int indexOf(Space space) { return static_cast<int>(space); }
+constexpr const ArenaFacts &factsOf(Space space) { return arenaTable[indexOf(space)]; }
+
+/// The arena of that name, if plans may keep there what they offload; else the device's.
+constexpr Space homeOf(std::string_view name) {
+  for (const ArenaFacts &facts : arenaTable)
+    if (facts.isHome && name == facts.name)
+      return facts.space;
+  return Space::Device;
+}
+
+constexpr bool arenaTableIsInOrder() {
+  for (int i = 0; i < arenaCount; ++i)
+    if (indexOf(arenaTable[i].space) != i)
+      return false;
+  return true;
+}
+static_assert(arenaTableIsInOrder(), "arenaTable follows Space");
 
 } // namespace sluice

@@ -9,6 +9,8 @@
 #pragma GCC target("prefer-vector-width=256")
 #endif
 
+#include "runtime/StreamTable.h"
+
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
@@ -70,10 +72,6 @@ struct Shape {
   }
 };
 
-/// Device: the arena that the budget limits. Host: the second arena (pinned memory on cuda), or a file. Spill: slots,
-/// in a file if there is one, for what a pool of packed tensors has no room for.
-enum class Space : uint8_t { Device, Host, Spill };
-
 struct Tensor {
   size_t offset = 0; ///< bytes from the start of the arena
   Shape shape;
@@ -91,14 +89,15 @@ struct Tensor {
 /// An absent optional operand (no bias).
 constexpr Tensor none{};
 
+constexpr Tensor slotIn(Space space, size_t offset, Shape shape, Layout layout = Layout::RowMajor,
+                        DataType type = DataType::F32) {
+  return {offset, shape, type, layout, space, true};
+}
 constexpr Tensor device(size_t offset, Shape shape, Layout layout = Layout::RowMajor, DataType type = DataType::F32) {
-  return {offset, shape, type, layout, Space::Device, true};
+  return slotIn(Space::Device, offset, shape, layout, type);
 }
 constexpr Tensor host(size_t offset, Shape shape, Layout layout = Layout::RowMajor, DataType type = DataType::F32) {
-  return {offset, shape, type, layout, Space::Host, true};
-}
-constexpr Tensor spill(size_t offset, Shape shape, Layout layout = Layout::RowMajor, DataType type = DataType::F32) {
-  return {offset, shape, type, layout, Space::Spill, true};
+  return slotIn(Space::Host, offset, shape, layout, type);
 }
 /// Scratch bytes of one kernel call.
 constexpr Tensor scratch(size_t offset, int64_t bytes) {

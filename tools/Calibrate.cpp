@@ -328,7 +328,7 @@ static void checkShare(Bench &bench, bool insist) {
             << std::endl;
 }
 
-std::string sluice::calibrate(bool insist) {
+std::string sluice::calibrate(const std::string &folder, bool insist) {
   json profile;
   for (const auto &[name, text] : planner::shippedProfiles())
     if (name == "host")
@@ -349,6 +349,11 @@ std::string sluice::calibrate(bool insist) {
   profile["links"]["h2d"] = links.toDevice;
   profile["links"]["duplex"] = links.duplex;
   profile["links"]["contention"] = links.contention.value_or(0);
+  if (const std::optional<StorageRates> storage = measureStorage(folder))
+    profile["links"]["storage"] = {
+        {"d2h", storage->write}, {"h2d", storage->read}, {"latency_seconds", storage->latency}};
+  else
+    profile["links"].erase("storage");
   profile["provenance"] = "measured on this machine by sluicec --calibrate";
   return profile.dump(1) + "\n";
 }

@@ -7,10 +7,11 @@
 namespace sluice {
 
 /// A profile (JSON, see passes/planner/Profile.h) with samples of convolutions, products, elementwise kernels, pooling
-/// and reductions, and of copies beside compute; what it does not measure (codecs) is taken from the profile `host`.
+/// and reductions, of copies beside compute, and of the disk that has the folder; what it does not measure (codecs) is
+/// taken from the profile `host`.
 /// Takes five seconds at most, with the threads that were set before. Starts threads of OpenMP: a process that forks
 /// afterwards, as HostTrial.h does, cannot use them in its child. Throws std::runtime_error where other work takes the
 /// cores meanwhile, unless `insist`: then it warns on standard error.
-std::string calibrate(bool insist);
+std::string calibrate(const std::string &folder, bool insist);
 
 } // namespace sluice

@@ -102,10 +102,12 @@ void declareMemory(CLI::App &app, DriverOptions &o, Words &w) {
                  "what keeping everything needs, or 40%act, a share of what does not live through the whole step "
                  "(default: what keeping everything needs)")
       ->option_text("SIZE");
-  app.add_option("--host-budget", w.hostBudget,
-                 "a memory of its own for what is offloaded: bytes, 8GiB, 0 (nothing leaves) or unlimited (default: "
-                 "unlimited with cuda or without --memory-budget; else none, the budget is of all memory)")
-      ->option_text("SIZE|unlimited");
+  app.add_option(
+         "--host-budget", w.hostBudget,
+         "a memory of its own for what is offloaded: bytes, 8GiB, 0 (nothing leaves) or unlimited; or storage, a "
+         "file (host) (default: "
+         "unlimited with cuda or without --memory-budget; else none, the budget is of all memory)")
+      ->option_text("SIZE|unlimited|storage");
   app.add_option("--strategy", o.pipeline.strategy,
                  "who plans, with knobs; sluice-plan --help lists them (default auto)")
       ->option_text("NAME[,k=v...]");

@@ -68,9 +68,9 @@ int writeReport(const DriverOptions &options) {
 void printMade(const DriverOptions &options, ModuleOp module) {
   auto step = module.lookupSymbol<sched::ProgramOp>("step");
   auto plan = step ? train::attr::get<train::attr::Plan>(step) : train::PlanAttr();
-  if (!plan || options.emit < Emit::Project || !step.getDevice())
+  if (!plan || options.emit < Emit::Project || !step.isPlaced())
     return;
-  const int64_t device = *step.getDevice(), host = step.getHost().value_or(0);
+  const int64_t device = step.bytesOf(sched::Space::Device), host = step.bytesOf(sched::Space::Host);
   std::cout << printable(outputPath(options).string()) << ": " << bytesText(static_cast<size_t>(device)) << " of "
             << (factsOf(options.pipeline.target).device ? "device memory" : "memory");
   if (host > 0)
@@ -111,9 +111,10 @@ int compileModel(const DriverOptions &options) {
                         compilation.smallestBudget());
   if (options.explain)
     std::cout << explain(compilation.module())
-              << (options.pipeline.oneMemory ? "memory is all that the program plans, the slots of the next batch "
-                                               "included; --host-budget opens another for what is offloaded\n"
-                                             : "");
+              << (options.pipeline.oneMemory && options.pipeline.home == Space::Host
+                      ? "memory is all that the program plans, the slots of the next batch "
+                        "included; --host-budget opens another for what is offloaded\n"
+                      : "");
   if (Status emitted = emit(options, *file, compilation.module()); !emitted)
     return fail(1, emitted.error());
   printMade(options, compilation.module());

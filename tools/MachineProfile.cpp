@@ -31,7 +31,7 @@ using nlohmann::json;
 namespace {
 
 /// Another set of samples is another version: older files are measured again.
-constexpr int version = 1;
+constexpr int version = 2;
 constexpr int mostMilliseconds = 60000; ///< until the child says something; far beyond what it takes on a busy machine
 
 std::string processorName() {
@@ -90,7 +90,7 @@ void restartPassive() {
 
 /// What calibrate() says in a process of its own, whose threads are gone afterwards: a profile, or why there is none.
 /// Empty where it died.
-std::string calibrateInChild(bool insist) {
+std::string calibrateInChild(const std::string &folder, bool insist) {
   int ends[2];
   if (pipe(ends))
     return "";
@@ -100,7 +100,7 @@ std::string calibrateInChild(bool insist) {
     crashQuietly();
     std::string text;
     try {
-      text = calibrate(insist);
+      text = calibrate(folder, insist);
     } catch (const std::exception &failure) {
       text = failure.what();
     }
@@ -143,7 +143,7 @@ Status measure(const json &machine, const fs::path &path, bool insist) {
   restartPassive();
   std::cerr << "sluicec: measuring this machine with " << threads() << (threads() == 1 ? " thread" : " threads")
             << ", once, at most 5 s; kept in " << path.string() << std::endl;
-  std::string text = calibrateInChild(insist);
+  std::string text = calibrateInChild(path.parent_path().string(), insist);
   if (text.empty())
     return Error{"the measurement did not end"};
   if (text.front() != '{')

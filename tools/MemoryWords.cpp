@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// On the host a second arena lies in the same memory, so that a budget is of both unless --host-budget says otherwise.
+// On the host a second arena lies in the same memory, so that a budget is of both unless --host-budget opens one of its
+// own for what is offloaded. A file is no memory.
 #include "tools/MemoryWords.h"
 
 #include "passes/plan/Budget.h"
@@ -17,15 +18,28 @@ static Status takeSize(const char *flag, const std::string &text, const char *ot
   return Success{};
 }
 
+/// What --host-budget takes beside sizes: homes of what is offloaded that are no memory, among others.
+static std::string otherWords() {
+  std::string words = ", 0";
+  for (const ArenaFacts &arena : arenaTable)
+    if (arena.isHome && arena.space != Space::Host)
+      words += std::string(", ") + arena.name;
+  return words + " or unlimited";
+}
+
 Status takeMemory(const std::string &hostBudget, const std::string &workspaceLimit, DriverOptions &options) {
   PipelineOptions &pipeline = options.pipeline;
-  pipeline.oneMemory = pipeline.target == Target::Host && hostBudget.empty() &&
+  const bool elsewhere = hostBudget != factsOf(Space::Host).name && factsOf(homeOf(hostBudget)).isHome;
+  pipeline.home = elsewhere ? homeOf(hostBudget) : Space::Host;
+  if (pipeline.target == Target::Cuda && !factsOf(pipeline.home).onCuda)
+    return Error{"--host-budget=" + hostBudget + " is for --target=host: copies to a GPU come from locked memory"};
+  pipeline.oneMemory = pipeline.target == Target::Host && (hostBudget.empty() || elsewhere) &&
                        (!pipeline.budget.empty() || options.emit == Emit::Report);
   Status taken = Success{};
   if (hostBudget == "0")
     pipeline.hostBudget = 0;
-  else if (!hostBudget.empty() && hostBudget != "unlimited")
-    taken = takeSize("--host-budget", hostBudget, ", 0 or unlimited", pipeline.hostBudget);
+  else if (!hostBudget.empty() && hostBudget != "unlimited" && !elsewhere)
+    taken = takeSize("--host-budget", hostBudget, otherWords().c_str(), pipeline.hostBudget);
   if (taken && !workspaceLimit.empty())
     taken = takeSize("--workspace-limit", workspaceLimit, "", pipeline.workspaceLimit);
   // The words alone: what a percentage is of, plan-memory knows.

@@ -9,8 +9,9 @@
 
 namespace sluice {
 
-/// Reads the words of --host-budget (SIZE, 0, unlimited; empty: none) and --workspace-limit (SIZE; empty: none) and
-/// looks at that of --memory-budget, which `options` has with the target and the form of the output.
+/// Reads the words of --host-budget (SIZE, 0, unlimited, or the arena that takes what is offloaded;
+/// empty: none) and --workspace-limit (SIZE; empty:
+/// none) and looks at that of --memory-budget, which `options` has with the target and the form of the output.
 Status takeMemory(const std::string &hostBudget, const std::string &workspaceLimit, DriverOptions &options);
 
 /// The same of --allow-lossy (names, separated by commas; empty: none) and --error-budget (a number; empty: none).

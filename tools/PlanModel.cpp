@@ -46,19 +46,22 @@ ModelProblem PlannedModel::problem() {
   };
   if (Status linear = linearize(result); !linear)
     return fail(result.status, linear.error());
-  const Result<planner::Profile> profile = planner::loadDevice(options.pipeline.device, options.pipeline.profile);
+  const Result<planner::Profile> profile =
+      planner::loadDevice(options.pipeline.device, options.pipeline.profile, options.pipeline.home);
   if (!profile)
     return fail(1, options.model + ": " + profile.error());
   auto step = compilation.module().lookupSymbol<func::FuncOp>("step");
   if (!step)
     return fail(4, options.model + ": the module has no function @step");
-  const Result<PlanRequest> request = parsePlanRequest(options.pipeline.strategy, options.pipeline.allowLossy,
-                                                       options.pipeline.oneMemory, options.pipeline.errorBudget);
+  const Result<PlanRequest> request =
+      parsePlanRequest(options.pipeline.strategy, options.pipeline.allowLossy, options.pipeline.oneMemory,
+                       options.pipeline.errorBudget, options.pipeline.home);
   if (!request)
     return fail(2, request.error());
   Storages storages(step);
-  result.problem = problemOfStep(compilation.module(), step, storages, *profile, options.pipeline.target,
-                                 options.pipeline.oneMemory, request->rate, request->errorBudget);
+  result.problem =
+      problemOfStep(compilation.module(), step, storages, *profile, options.pipeline.target, options.pipeline.oneMemory,
+                    request->rate, request->errorBudget, options.pipeline.home);
   result.options = request->options;
   result.device = profile->device;
   return result;

@@ -214,8 +214,10 @@ static ReportJson streams(const Sweep &sweep, const Timeline &timeline) {
   auto rowOf = forEachStream(0);
   for (const StreamFacts &stream : streamTable) {
     rowOf[indexOf(stream.id)] = static_cast<int>(rows.size());
-    if (stream.work != StreamWork::Codecs || std::any_of(timeline.events.begin(), timeline.events.end(),
-                                                         [&](const Event &e) { return e.stream == stream.id; }))
+    const ArenaFacts &home = factsOf(sweep.problem.home);
+    if (stream.id == home.out || stream.id == home.in ||
+        std::any_of(timeline.events.begin(), timeline.events.end(),
+                    [&](const Event &e) { return e.stream == stream.id; }))
       rows.push_back(stream.label);
   }
   ReportTimeline chart("Streams", "ms", rows,
@@ -290,8 +292,9 @@ static void addExplanation(Report &report, const Sweep &sweep, const SweepPoint 
   report.heading((sweep.chosen ? "Plan of " : "An example: plan of ") + point.plan->strategy + " for " +
                  mebibytes(point.budget));
   report.text(milliseconds(point.makespan) + " a step, " + fixed(100 * (point.makespan / sweep.keepSeconds - 1), 1) +
-              " % above keeping everything; the arena takes " + mebibytes(point.plan->arenaBytes) + ", host memory " +
-              mebibytes(timeline.hostBytes) + ". Compute is busy for " + milliseconds(timeline.busy) + ".");
+              " % above keeping everything; the arena takes " + mebibytes(point.plan->arenaBytes) + ", " +
+              factsOf(sweep.problem.home).label + " " + mebibytes(timeline.hostBytes) + ". Compute is busy for " +
+              milliseconds(timeline.busy) + ".");
   if (sweep.problem.errorBudget)
     report.text("Lossy actions are expected to change the gradients by " +
                 shortNumber(totalError(sweep.problem, *point.plan)) +

@@ -105,7 +105,7 @@ void Correspondence::listSteps() {
       if (slot(copy.getFrom()).getInput())
         nextBatch.push_back(copy);
       else
-        (copy.getStream() == sched::Stream::ToHost ? copiesOut : copiesIn).add(copy);
+        (slot(copy.getFrom()).onDevice() ? copiesOut : copiesIn).add(copy);
     }
   }
 }
@@ -140,6 +140,11 @@ LogicalResult Correspondence::followMove(Operation *op, Queue &queue, const char
   const Content read{copy.getFrom(), static_cast<int64_t>(copy.getFromVersion())}, meant = ofOperand(op->getOperand(0));
   if (read != meant)
     return error(copy) << "reads " << text(read) << ", but the planned step copies " << text(meant);
+  BufferOp away = slot(out == op ? copy.getTo() : copy.getFrom());
+  const StringRef arena = stringifySpace(away.getSpace()); // that of a pool is known by the codec, see C3 of sched.copy
+  if (arena != out.getHome() && sched::poolBytes(out.getCodec()) == 0)
+    return error(copy) << "goes to '" << away.getName() << "' of the " << arena << " arena, in the planned step to the "
+                       << out.getHome() << " arena";
   if (copy.getCodecAttr() != out.getCodecAttr())
     return error(copy) << "has " << (copy.getCodec() ? "the codec " + copy.getCodec()->str() : "no codec")
                        << ", the planned step " << (out.getCodec() ? out.getCodec()->str() : "none");
@@ -246,9 +251,9 @@ LogicalResult Correspondence::follow(Operation *op) {
     return success();
   }
   if (isa<train::OffloadOp>(op))
-    return followMove(op, copiesOut, "to the host");
+    return followMove(op, copiesOut, "away");
   if (isa<train::PrefetchOp>(op))
-    return followMove(op, copiesIn, "from the host");
+    return followMove(op, copiesIn, "back");
   auto kernel = dyn_cast<train::HasKernel>(op);
   return kernel ? followRun(kernel) : success(); // train.await orders streams; V3 sees to that
 }

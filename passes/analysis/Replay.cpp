@@ -29,17 +29,14 @@ LogicalResult Replay::run() { return success(succeeded(checkPlaces()) && succeed
 LogicalResult Replay::checkPlaces() {
   if (!program.isPlaced())
     return program.emitOpError("is not placed; run sluice-assign-slots before");
-  int64_t device = *program.getDevice(), base = *program.getBase(), pool = program.getPool().value_or(0),
-          host = static_cast<int64_t>(*program.getHost()) - pool, spill = program.getSpill().value_or(0);
+  const int64_t base = *program.getBase(), pool = program.getPool().value_or(0);
   for (auto buffer : program.getBody().getOps<BufferOp>()) {
     auto error = [&] { return buffer.emitOpError() << "V1: '" << buffer.getName() << "' "; };
     bool persistent = buffer.outlivesStep();
     if (!buffer.getOffset() || (!persistent && !buffer.getFirst()))
       return error() << "has no offset or no lifetime";
-    int64_t begin = *buffer.getOffset(), size = buffer.getBytes(),
-            arena = buffer.onDevice()                         ? device
-                    : buffer.getSpace() == sched::Space::Host ? host
-                                                              : spill;
+    const int64_t begin = *buffer.getOffset(), size = buffer.getBytes(),
+                  arena = program.bytesOf(buffer.getSpace()) - (buffer.getSpace() == sched::Space::Host ? pool : 0);
     if (begin % alignment)
       return error() << "has offset " << begin << ", not a multiple of " << alignment;
     if (begin < 0 || begin > arena || size > arena - begin) // begin + size may be no int64_t

@@ -56,7 +56,8 @@ PlanAttr sluice::planAttribute(MLIRContext *context, const planner::Problem &pro
   return PlanAttr::get(context, b.getStringAttr(plan.strategy), summary.budget, plan.arenaBytes, summary.keepArena,
                        summary.base, summary.floor, b.getF64FloatAttr(summary.seconds),
                        b.getF64FloatAttr(summary.keepSeconds), b.getF64FloatAttr(summary.lowerBound),
-                       b.getF64FloatAttr(summary.longest), decisions, recomputes, plan.alternatives);
+                       b.getF64FloatAttr(summary.longest), b.getStringAttr(factsOf(problem.home).name), decisions,
+                       recomputes, plan.alternatives);
 }
 
 LossyPlan sluice::lossyPlan(const planner::Problem &problem, const planner::Plan &plan) {

@@ -19,9 +19,9 @@ using namespace sluice;
 
 /// Pool indices and dropout's counter are what the gradients read anyway, so that those encodings need nothing of a
 /// target. What a codec makes of halves is each tensor's matter: as small as fp16 makes floats, they stay as they are.
-static planner::Abilities executableActions(bool oneMemory) {
+static planner::Abilities executableActions(bool oneMemory, Space home) {
   planner::Abilities actions = planner::allActions();
-  if (oneMemory)
+  if (oneMemory && home == Space::Host)
     actions.remove(planner::Action::Offload);
   return actions;
 }
@@ -66,11 +66,11 @@ Codec PlanRequest::withParameters(Codec codec) const {
 }
 
 const char *const sluice::secondMemoryHint =
-    "; on target host the budget is of all memory, where offloading frees nothing: --host-budget=SIZE (or unlimited) "
-    "gives what is offloaded a memory of its own, which --offload-to keeps in a file";
+    "; on target host the budget is of all memory, where offloading frees nothing: --host-budget=storage sends what is "
+    "offloaded to a file, --host-budget=SIZE (or unlimited) to a memory of its own";
 
 Result<PlanRequest> sluice::parsePlanRequest(const std::string &strategy, const std::string &allowLossy, bool oneMemory,
-                                             double errorBudget) {
+                                             double errorBudget, Space home) {
   Result<planner::StrategyWords> words = planner::parseStrategy(strategy);
   if (!words)
     return words.takeError();
@@ -79,6 +79,9 @@ Result<PlanRequest> sluice::parsePlanRequest(const std::string &strategy, const 
   for (const auto &[key, value] : words->knobs)
     if (Status taken = takeKnob(key, value, request); !taken)
       return taken.takeError();
+  if ((request.codec != Codec::None || request.pool > 0) && !factsOf(home).packs)
+    return sluice::Error{"--strategy packs copies, but what goes to " + std::string(factsOf(home).name) +
+                         " goes as it is; leave codec= out, or give it host memory: --host-budget=SIZE"};
   Result<planner::Abilities> lossy = planner::parseLossy(allowLossy);
   if (!lossy)
     return lossy.takeError();
@@ -88,6 +91,6 @@ Result<PlanRequest> sluice::parsePlanRequest(const std::string &strategy, const 
     if ((*lossy & planner::lossyCodecs()).empty())
       request.options.allowLossy = *lossy | planner::lossyCodecs();
   }
-  request.options.executable = executableActions(oneMemory);
+  request.options.executable = executableActions(oneMemory, home);
   return request;
 }

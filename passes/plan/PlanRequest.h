@@ -27,10 +27,11 @@ struct PlanRequest {
 };
 
 /// Reads --strategy=NAME[,k=v...] and --allow-lossy=NAME[,NAME...]; the registry knows the names of
-/// strategies and their own knobs. With `oneMemory` nothing is offloaded: its bytes would stay in the same memory. With
-/// an error budget above 0 all lossy codecs are allowed unless some are named.
+/// strategies and their own knobs. With `oneMemory` nothing is offloaded to the host: its bytes would stay in the same
+/// memory. With an error budget above 0 all lossy codecs are allowed unless some are named. `home`: of what is
+/// offloaded.
 Result<PlanRequest> parsePlanRequest(const std::string &strategy, const std::string &allowLossy, bool oneMemory,
-                                     double errorBudget = 0);
+                                     double errorBudget = 0, Space home = Space::Host);
 
 /// What a strategy that is refused because it may not offload needs, for the end of a message.
 extern const char *const secondMemoryHint;

@@ -25,14 +25,18 @@ public:
   Bridge(const Storages &storages) : storages(storages), bufferOf(storages.all().size(), -1) {}
 
   planner::Problem build(ModuleOp module, func::FuncOp step, const planner::Profile &profile, Target target, int rate,
-                         std::optional<double> errorBudget) {
+                         std::optional<double> errorBudget, Space home) {
     problem.errorBudget = errorBudget;
+    problem.home = home;
     problem.base = persistentBytes(module);
     problem.alignment = slotAlignment;
-    problem.link = profile.link;
+    problem.link = *profile.linkTo(home);
+    if (!problem.link.contention)
+      problem.link.contention = profile.link.contention;
     problem.codecContention = profile.codecContention.value_or(0);
     problem.zerosStay = factsOf(target).zerosStay;
-    problem.codecRates = planner::ratesOfCopies(profile, problem.zerosStay);
+    if (factsOf(home).packs)
+      problem.codecRates = planner::ratesOfCopies(profile, problem.zerosStay);
     for (auto [index, storage] : llvm::enumerate(storages.all()))
       if (storage.kind == Storage::Kind::Transient)
         addBuffer(index, storage);
@@ -284,8 +288,8 @@ private:
 
 planner::Problem sluice::problemOfStep(ModuleOp module, func::FuncOp step, const Storages &storages,
                                        const planner::Profile &profile, Target target, bool oneMemory, int rate,
-                                       std::optional<double> errorBudget) {
-  planner::Problem problem = Bridge(storages).build(module, step, profile, target, rate, errorBudget);
+                                       std::optional<double> errorBudget, Space home) {
+  planner::Problem problem = Bridge(storages).build(module, step, profile, target, rate, errorBudget, home);
   problem.base += oneMemory ? stagingBytes(module) : 0;
   return problem;
 }

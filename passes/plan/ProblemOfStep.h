@@ -18,9 +18,10 @@ namespace sluice {
 /// outlives the step. What copies can do is the target's. Forms of zfp without a rate have the sizes of
 /// `rate`, 0: zfp's own. Tensors below 4 KiB stay on the device or run again. With `oneMemory` base counts the staging
 /// slots of batches, too, which are all that the host arena then holds. With an error budget buffers have packed forms
-/// of all rates unless one is given, and the errors of each: as the profile measured them, or else usual ones.
+/// of all rates unless one is given, and the errors of each: as the profile measured them, or else usual ones. What is
+/// offloaded goes to `home`, to which the profile has a link.
 planner::Problem problemOfStep(mlir::ModuleOp module, mlir::func::FuncOp step, const Storages &storages,
                                const planner::Profile &profile, Target target, bool oneMemory, int rate = 0,
-                               std::optional<double> errorBudget = {});
+                               std::optional<double> errorBudget = {}, Space home = Space::Host);
 
 } // namespace sluice

@@ -79,7 +79,8 @@ Status TimelineCheck::streams() {
       return Error{"event runs from " + text(e.start) + " to " + text(e.end) + ", makespan is " +
                    text(timeline.makespan)};
     // One engine may serve both directions.
-    const Stream stream = problem.link.duplex == 0 && e.stream == Stream::ToDevice ? Stream::ToHost : e.stream;
+    const ArenaFacts &home = factsOf(problem.home);
+    const Stream stream = problem.link.duplex == 0 && e.stream == home.in ? home.out : e.stream;
     if (e.start + slack < freeAt[stream])
       return Error{std::string("stream ") + factsOf(e.stream).name + " starts at " + text(e.start) +
                    " while busy until " + text(freeAt[stream])};
@@ -171,7 +172,11 @@ Status TimelineCheck::collect() {
     if (e.stream == Stream::Compute)
       continue;
     const bool codec = e.stream == Stream::Codec;
-    const bool leaves = codec ? e.what == Event::What::Encode : e.stream == Stream::ToHost;
+    const bool leaves = e.what == (codec ? Event::What::Encode : Event::What::CopyOut);
+    const ArenaFacts &home = factsOf(problem.home);
+    if (!codec && e.stream != (leaves ? home.out : home.in))
+      return Error{"buffer " + name(e.buffer) + " is copied on " + factsOf(e.stream).name + ", it goes to the " +
+                   home.name + " arena"};
     (leaves ? out : in)[e.buffer].push_back({e.start, e.end});
     if (plan.decisions[e.buffer].action != (codec ? Action::Compress : Action::Offload))
       return Error{"buffer " + name(e.buffer) +

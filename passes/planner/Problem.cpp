@@ -90,6 +90,8 @@ Status checkProblem(const Problem &problem) {
   if (problem.alignment < 1 || problem.alignment > largestAlignment)
     return Error{"alignment is " + std::to_string(problem.alignment) + ", it must be from 1 to " +
                  std::to_string(largestAlignment)};
+  if (!factsOf(problem.home).isHome)
+    return Error{std::string("nothing can be offloaded to the arena '") + factsOf(problem.home).name + "'"};
   for (double rate : {problem.link.d2h, problem.link.h2d, problem.link.duplex, problem.link.latency})
     if (badSeconds(rate))
       return Error{"link has a figure of " + std::to_string(rate)};

@@ -9,6 +9,7 @@
 
 #include "ir/OpKind.h"
 #include "runtime/PackedForms.h"
+#include "runtime/StreamTable.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -118,9 +119,11 @@ struct Buffer {
 /// The codecs of copies whose size follows from the raw bytes: Problem::codecRates has them.
 constexpr bool packsByRawBytes(Codec codec) { return codec == Codec::Zvc || codec == Codec::Fp16; }
 
-/// Whether copies can pack the buffer with this codec: with those that it has a packed form of, and with the two whose
-/// size follows from the raw bytes. Halves are as small as fp16 makes floats.
-inline bool packsOnCopies(const Buffer &buffer, Codec codec) {
+/// Whether copies to the arena can pack the buffer with this codec: with those that it has a packed form of, and with
+/// the two whose size follows from the raw bytes. Halves are as small as fp16 makes floats.
+inline bool packsOnCopies(const Buffer &buffer, Codec codec, Space home) {
+  if (!factsOf(home).packs)
+    return false;
   if (packsByRawBytes(codec))
     return codec.kind == Codec::Zvc ? buffer.elementBytes > 0 : buffer.elementBytes == 4;
   return !readDirectly(codec) && std::any_of(buffer.encodings.begin(), buffer.encodings.end(),
@@ -132,9 +135,9 @@ inline double keptShare(const Buffer &buffer) {
   return buffer.elementBytes > 0 ? std::min(1.0, 1 - buffer.zeroFraction + 0.125 / buffer.elementBytes) : 1;
 }
 
-/// Device and link of the plan. Loaded from passes/profiles/*.json; see Profile.h.
+/// What copies between the device and another arena reach. Loaded from passes/profiles/*.json; see Profile.h.
 struct Link {
-  double d2h = 0, h2d = 0; ///< bytes per second, one direction alone
+  double d2h = 0, h2d = 0; ///< bytes per second from the device and to it, one direction alone
   double duplex = 0;       ///< bytes per second of each direction when both run; 0: one transfer at a time
   Seconds latency = 0;     ///< fixed cost of one copy
   /// Seconds that compute loses per byte copied beside it, at most 1: where copies take a core or the memory bus from
@@ -147,7 +150,8 @@ struct Problem {
   std::vector<Buffer> buffers;
   Bytes base = 0;        ///< live through the whole step: parameters, states, optimizer state, constants, batch slots
   Bytes alignment = 256; ///< every slot's offset and size is rounded up to it
-  Link link;
+  Space home = Space::Host; ///< arena of what is offloaded, which also says on which streams its copies run
+  Link link;                ///< between the device and that arena
   /// Bytes of raw data per second, for codecs of copies whose size follows from the raw bytes. Others are as fast as
   /// the buffers' packed forms say.
   std::vector<std::pair<Codec, double>> codecRates;

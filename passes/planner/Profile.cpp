@@ -188,6 +188,25 @@ static void readErrors(const json &root, Profile &profile) {
   }
 }
 
+static Link readLink(const json &links) {
+  Link link;
+  link.d2h = number(links, "d2h", 0, rate);
+  link.h2d = number(links, "h2d", link.d2h, rate);
+  link.duplex = number(links, "duplex", 0, rateOrNone);
+  link.latency = number(links, "latency_seconds", 0, seconds);
+  if (links.contains("contention"))
+    link.contention = number(links, "contention", 0, lossPerByte);
+  return link;
+}
+
+static void readLinks(const json &links, Profile &profile) {
+  profile.link = readLink(links);
+  for (const ArenaFacts &arena : arenaTable)
+    if (arena.isHome && arena.space != Space::Host && links.contains(arena.name))
+      if (const Link link = readLink(object(links, arena.name)); link.d2h > 0)
+        profile.links[arena.space] = link;
+}
+
 static Profile readProfile(const json &root) {
   if (!root.is_object() || !root.contains("version") || root.at("version") != 1)
     throw std::runtime_error("version is " + (root.is_object() ? quoted(root.value("version", json())) : "missing") +
@@ -199,13 +218,7 @@ static Profile readProfile(const json &root) {
     profile.provenance = root.at("provenance");
   profile.threads = static_cast<int>(number(root, "threads", 0, threadCount));
   profile.memory = static_cast<Bytes>(number(root, "memory_bytes", 0, bytes));
-  const json &links = object(root, "links");
-  profile.link.d2h = number(links, "d2h", 0, rate);
-  profile.link.h2d = number(links, "h2d", profile.link.d2h, rate);
-  profile.link.duplex = number(links, "duplex", 0, rateOrNone);
-  profile.link.latency = number(links, "latency_seconds", 0, seconds);
-  if (links.contains("contention"))
-    profile.link.contention = number(links, "contention", 0, lossPerByte);
+  readLinks(object(root, "links"), profile);
   profile.rates = readRates(root);
   readSamples(root, profile);
   readOps(root, profile);
@@ -243,7 +256,7 @@ Result<Profile> loadProfile(const std::string &nameOrFile) {
   return profile ? profile : Error{nameOrFile + ": " + profile.error()};
 }
 
-Result<Profile> loadDevice(const std::string &device, const std::string &measured) {
+Result<Profile> loadDevice(const std::string &device, const std::string &measured, Space home) {
   Result<Profile> profile = loadProfile(device), own = measured.empty() ? Profile() : loadProfile(measured);
   if (!profile || !own)
     return profile ? own : profile;
@@ -256,6 +269,11 @@ Result<Profile> loadDevice(const std::string &device, const std::string &measure
                  "', which times that nobody measured are estimated from; give measurements to --profile, beside a "
                  "--device"};
   overrideWith(*profile, *own);
+  if (!profile->linkTo(home))
+    return Error{
+        device + ": the profile has no 'links." + factsOf(home).name +
+        "', by which copies of what is offloaded are planned; sluicec --calibrate measures it, --profile takes "
+        "what a program's --profile-out has measured"};
   return profile;
 }
 
@@ -269,6 +287,8 @@ void overrideWith(Profile &profile, const Profile &own) {
       profile.errors[tensor][codec] = error;
   for (const auto &[convolution, engine] : own.engines)
     profile.engines[convolution] = engine;
+  for (const auto &[home, link] : own.links)
+    profile.links[home] = link;
   const std::optional<double> contention = own.link.contention ? own.link.contention : profile.link.contention;
   if (own.link.d2h > 0)
     profile.link = own.link;

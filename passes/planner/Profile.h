@@ -3,10 +3,11 @@
 // binary measured
 // (`--profile-out`): {"version":1, "device", "threads",
 // "ops":[{"node","op","seconds","calls","workspace_bytes","zeros"}],
-// "links":{"d2h","h2d","duplex"[,"latency_seconds"][,"contention"]}, "codecs":{name: bytes/s}
+// "links":{"d2h","h2d","duplex"[,"latency_seconds"][,"contention"][,ARENA:{the same}]}, "codecs":{name: bytes/s}
 // [,"codec_contention"][,"errors":[{"tensor","codec","error"}]]}; shipped ones add
 // "rates" to estimate ops from, and those that sluicec measured on its machine "samples":[{"kind","size":[...],"rate"}]
-// of kernels besides. "duplex" is the rate of each direction while both run, "contention" what Link says,
+// of kernels besides. Links are between device and host memory; ARENA is the name of another arena that plans
+// may use. "duplex" is the rate of each direction while both run, "contention" what Link says,
 // "codec_contention" what Problem says.
 #pragma once
 
@@ -70,8 +71,9 @@ double surroundings(double bytes);
 struct Profile {
   std::string device, provenance;
   int threads = 0;
-  Bytes memory = 0; ///< of the device; 0: unknown
-  Link link;
+  Bytes memory = 0;                                   ///< of the device; 0: unknown
+  Link link;                                          ///< between device and host memory
+  std::map<Space, Link> links;                        ///< of other arenas
   Rates rates;                                        ///< memoryBandwidth 0: the profile holds measurements only
   std::map<std::string, std::vector<Sample>> samples; ///< by kind; none: times follow from `rates`
   std::map<std::pair<std::string, std::string>, MeasuredOp> ops; ///< by (node, op)
@@ -87,6 +89,11 @@ struct Profile {
   /// The rate of the nearest samples of the work's kind, and a launch at least. Without any, a roofline: arithmetic at
   /// the kind's share of the precision's peak, or the bytes moved, whichever is longer, plus the launch.
   Seconds estimate(const Work &work) const;
+  /// Between the device and that arena; null where the profile does not say it.
+  const Link *linkTo(Space home) const {
+    const auto found = links.find(home);
+    return home == Space::Host ? &link : found == links.end() ? nullptr : &found->second;
+  }
   /// Of an op that waits for memory.
   Seconds estimate(OpKind kind, double flops, double bytes) const {
     return estimate(Work{kind, flops, bytes, "fp32", "elementwise", {bytes, surroundings(1e18)}});
@@ -101,11 +108,12 @@ Result<Profile> parseProfile(const std::string &text);
 Result<Profile> loadProfile(const std::string &nameOrFile);
 
 /// A profile that all times of a program can be taken or estimated from: the device's, with the measurements of another
-/// file where one is named. Errors: one cannot be read, or the device's lacks rates or links.
-Result<Profile> loadDevice(const std::string &device, const std::string &measured);
+/// file where one is named. Errors: one cannot be read, or the device's lacks rates or links, that to `home` among
+/// them.
+Result<Profile> loadDevice(const std::string &device, const std::string &measured, Space home = Space::Host);
 
-/// Measurements of `own` replace what `profile` estimates: ops, links, codecs and errors that it has, and the links'
-/// and the codecs' contention where it says those, too.
+/// Measurements of `own` replace what `profile` estimates: ops, links (each that it has), codecs and errors that it
+/// has, and the links' and the codecs' contention where it says those, too.
 void overrideWith(Profile &profile, const Profile &own);
 
 /// Shipped profiles as (name, JSON text); generated at build time from passes/profiles.

@@ -90,6 +90,7 @@ private:
   Seconds startCodecs(const Step &step, bool after);
   void startCopies();
   bool mayStart(const Engine &engine) const;
+  bool isNext(const Engine &engine, const Engine &other) const;
   double rate(const Engine &engine) const;
   void advance();
   void finishCopy(Engine &engine);
@@ -100,9 +101,11 @@ private:
   const Problem &problem;
   const Plan &plan;
   const Program program;
-  Engine out = {Event::What::CopyOut, Stream::ToHost}, in = {Event::What::CopyIn, Stream::ToDevice};
+  const ArenaFacts &home = factsOf(problem.home);
+  Engine out = {Event::What::CopyOut, home.out}, in = {Event::What::CopyIn, home.in};
   Engine pack = {Event::What::Encode, Stream::Codec}, unpack = {Event::What::Decode, Stream::Codec};
-  Engine *const engines[4] = {&out, &in, &pack, &unpack};
+  Engine *const engines[4] = { // one for each direction of a link and of the codec stream
+      &out, &in, &pack, &unpack};
   std::vector<std::vector<int>> encodeAfter, decodeBefore; ///< on the compute stream
   Timeline timeline;
   Seconds now = 0, computeEnd = 0, readySince = 0;
@@ -245,8 +248,16 @@ bool Simulation::mayStart(const Engine &engine) const {
   return !returns || (out.done >= out.needed[copy.after + 1] && pack.done >= pack.needed[copy.after + 1]);
 }
 
+/// With one stream for both directions, whether the next copy of `engine` is issued before that of `other`.
+bool Simulation::isNext(const Engine &engine, const Engine &other) const {
+  if (home.out != home.in || engine.done == engine.queue.size() || other.done == other.queue.size())
+    return true;
+  const int mine = engine.queue[engine.done].after, theirs = other.queue[other.done].after;
+  return mine < theirs || (mine == theirs && &engine == &out);
+}
+
 void Simulation::startCopies() {
-  const bool shared = problem.link.duplex == 0;
+  const bool shared = problem.link.duplex == 0 || home.out == home.in;
   auto start = [&](Engine &engine, bool free) {
     if (!free || !mayStart(engine))
       return;
@@ -254,8 +265,8 @@ void Simulation::startCopies() {
     engine.left = engine.queue[engine.done].work;
     engine.start = now;
   };
-  start(out, !shared || !in.busy);
-  start(in, !shared || !out.busy);
+  start(out, (!shared || !in.busy) && isNext(out, in));
+  start(in, (!shared || !out.busy) && isNext(in, out));
   start(pack, !unpack.busy);
   start(unpack, !pack.busy);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Predicts the time of a plan: one compute stream, one copy engine a direction, one codec stream, and the waits that
+// Predicts the time of a plan: one compute stream, one copy engine a direction of the link to the arena of what is
+// offloaded, one codec stream, and the waits that
 // the plan's positions imply. Model of O. Beaumont, L. Eyraud-Dubois, A. Shilova, Optimal GPU-CPU Offloading Strategies
 // for DNN Training, Euro-Par 2020, Section 3, with whole tensors (Problem 1), on a branching program and with separate
 // directions.
@@ -12,12 +13,12 @@ namespace sluice::planner {
 
 /// Runs the plan's program. Copies out are served in the order (leaveAfter, freeBefore, buffer), copies in by
 /// (returnAfter, neededBy, buffer); the compiler must issue them so. With `link.duplex` 0 both directions share one
-/// engine, outs first; otherwise each direction runs at its own rate alone and at `duplex` when both are busy. A copy
-/// in starts when its op has ended and every copy out whose bytes are counted free by then has ended. Compressions run
-/// on the codec stream by the same rules, one job at a time, packing first. What runs on the compute stream takes
-/// `link.contention` longer for every byte copied meanwhile, and `codecContention` for every second of the codec
-/// stream. The plan must be complete (positions set) and refer to valid indices; see
-/// Check.h for a test.
+/// engine, outs first; an arena with one stream for both serves copies in the order (after, outs first); otherwise each
+/// direction runs at its own rate alone and at `duplex` when both are busy. A copy in starts when its op has ended and
+/// every copy out whose bytes are counted free by then has ended. Compressions run on the codec stream by the same
+/// rules, one job at a time, packing first. What runs on the compute stream takes `link.contention` longer for every
+/// byte copied meanwhile, and `codecContention` for every second of the codec stream. The plan must be complete
+/// (positions set) and refer to valid indices; see Check.h for a test.
 Timeline simulate(const Problem &problem, const Plan &plan);
 
 /// Bytes that cross the link one way for an offloaded buffer under its codec: those of its packed form; zvc leaves out

@@ -119,7 +119,7 @@ ChainPlan ChainProblem::planOf(const Plan &plan) const {
       out.timeline.events.push_back(
           {e.op < n ? What::Forward : What::Backward, e.op < n ? e.op : 2 * n - 1 - e.op, e.start, e.end});
     else
-      out.timeline.events.push_back({e.stream == Stream::ToHost ? What::Out : What::In, e.buffer, e.start, e.end});
+      out.timeline.events.push_back({e.what == Event::What::CopyOut ? What::Out : What::In, e.buffer, e.start, e.end});
   }
   out.timeline.makespan = timeline.makespan;
   out.timeline.peakBytes = std::max(0.0, size(timeline.peakBytes));

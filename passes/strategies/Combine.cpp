@@ -95,7 +95,7 @@ void Combiner::setCodecs(const Choice &choice, Plan &plan) const {
     return;
   for (int b = 0; b < static_cast<int>(problem.buffers.size()); ++b)
     if (Decision &d = plan.decisions[b]; d.action == Action::Offload &&
-                                         packsOnCopies(problem.buffers[b], choice.codec) &&
+                                         packsOnCopies(problem.buffers[b], choice.codec, problem.home) &&
                                          mayRound(problem, plan, b, choice.codec))
       d.codec = choice.codec.kind != Codec::Zvc || zerosPay(problem, b, false) ? choice.codec : Codec();
 }

@@ -204,7 +204,7 @@ void LossyForms::addCopies(int b) {
       copies[b].push_back(form);
   };
   const auto hasRate = [&](Codec codec) {
-    return usable.has(codec) && packsOnCopies(buffer, codec) &&
+    return usable.has(codec) && packsOnCopies(buffer, codec, problem.home) &&
            std::any_of(problem.codecRates.begin(), problem.codecRates.end(),
                        [&](const auto &rate) { return rate.first == codec; });
   };
@@ -212,7 +212,7 @@ void LossyForms::addCopies(int b) {
   if (hasRate(Codec::Fp16))
     add(Codec::Fp16);
   for (const Encoding &form : buffer.encodings)
-    if (form.codec != Codec::Fp16 && !readDirectly(form.codec) && usable.has(form.codec))
+    if (form.codec != Codec::Fp16 && packsOnCopies(buffer, form.codec, problem.home) && usable.has(form.codec))
       add(form.codec);
 }
 

@@ -37,9 +37,9 @@ unsigned long long *addressOf(const void *symbol) {
 
 } // namespace
 
-PackedPool::PackedPool(char *arena, size_t arenaBytes, PoolSize size)
-    : begin(arena + arenaBytes - size.bytes), offset(arenaBytes - size.bytes), bytes(size.bytes),
-      index(static_cast<size_t>(poolIndexBytes(static_cast<int64_t>(size.spill)))) {
+PackedPool::PackedPool(char *arena, size_t arenaBytes, ArenaSizes sizes)
+    : begin(arena + arenaBytes - sizes.pool), offset(arenaBytes - sizes.pool), bytes(sizes.pool),
+      index(static_cast<size_t>(poolIndexBytes(static_cast<int64_t>(sizes.spill)))) {
   if (bytes > arenaBytes)
     throw std::invalid_argument("a pool of " + std::to_string(bytes) + " bytes in a host arena of " +
                                 std::to_string(arenaBytes));

@@ -25,9 +25,9 @@ struct PoolPlace {
 /// One pool a process at a time.
 class PackedPool {
 public:
-  /// The last `size.bytes` of an arena of locked memory, which outlives the pool. Throws MemoryNotAvailable where they
+  /// The last `sizes.pool` of an arena of locked memory, which outlives the pool. Throws MemoryNotAvailable where they
   /// have no room for the index.
-  PackedPool(char *arena, size_t arenaBytes, PoolSize size);
+  PackedPool(char *arena, size_t arenaBytes, ArenaSizes sizes);
 
   /// Enqueues that the pool is empty. Nothing of another step is running.
   void beginStep(cudaStream_t stream) const;

@@ -52,7 +52,7 @@ struct Recorded {
 } // namespace
 
 struct Session::Impl {
-  Impl(size_t deviceBytes, size_t hostBytes, int eventCount, PoolSize size)
+  Impl(size_t deviceBytes, size_t hostBytes, int eventCount, ArenaSizes others)
       : poison((Device::get(), poisonWanted())), device(Space::Device, deviceBytes, poison),
         host(Space::Host, hostBytes, poison), fork(cudaEventDisableTiming), broughtIn(cudaEventDisableTiming),
         nextBatch(cudaEventDisableTiming), recordedIn(static_cast<size_t>(eventCount)) {
@@ -61,8 +61,8 @@ struct Session::Impl {
     for (int i = 0; i < eventCount; ++i)
       events.emplace_back(cudaEventDisableTiming);
     clearPackedTotals();
-    if (size.bytes > 0)
-      pool.emplace(host.base(), hostBytes, size);
+    if (others.pool > 0)
+      pool.emplace(host.base(), hostBytes, others);
     checkCuda(cudaDeviceSynchronize(), "cannot fill the arenas");
   }
 
@@ -101,7 +101,7 @@ struct Session::Impl {
   std::map<std::pair<const void *, int>, GraphOwner> graphOf; ///< by body and batch slot
   StepState uploadedState;
   bool uploaded = false;
-  size_t peaks[2] = {}; ///< by Space
+  size_t peaks[arenaCount] = {}; ///< by Space
   std::vector<Recorded> records;
   std::unique_ptr<ZeroCounts> zeros; ///< null: not counted
   std::unique_ptr<CudaEvent> recordBase;
@@ -173,8 +173,8 @@ GatherState &gatherState(Session &session) { return session.impl->gathering; }
 
 void *Stream::address(const Tensor &tensor) const {
   Session::Impl &owner = *session.impl;
-  if (tensor.space == Space::Spill)
-    throw std::invalid_argument("the bytes of the spill arena are the pool's");
+  if (tensor.space > Space::Host)
+    throw std::invalid_argument(std::string("a tensor of the ") + factsOf(tensor.space).name + " arena has no address");
   const Arena &arena = tensor.space == Space::Device ? owner.device : owner.host;
   if (!tensor.present)
     return nullptr;
@@ -182,15 +182,15 @@ void *Stream::address(const Tensor &tensor) const {
   if (end > arena.size())
     throw std::out_of_range("a tensor at [" + std::to_string(tensor.offset) + ", " + std::to_string(end) +
                             ") of an arena of " + std::to_string(arena.size()) + " bytes");
-  size_t &peak = owner.peaks[static_cast<int>(tensor.space)];
+  size_t &peak = owner.peaks[indexOf(tensor.space)];
   peak = std::max(peak, end);
   return arena.base() + tensor.offset;
 }
 
-Session::Session(size_t deviceBytes, size_t hostBytes, int eventCount, const char *hostFile, PoolSize pool)
+Session::Session(size_t deviceBytes, size_t hostBytes, int eventCount, const char *hostFile, ArenaSizes others)
     : impl((hostFile ? throw MemoryNotAvailable("CUDA copies from locked memory: the host arena cannot lie in a file")
                      : 0,
-            std::make_unique<Impl>(deviceBytes, hostBytes, eventCount, pool))),
+            std::make_unique<Impl>(deviceBytes, hostBytes, eventCount, others))),
       streams(makeStreams(*this)) {}
 
 // Nothing may read the arenas any more when they go; errors were reported, or are about to be.
@@ -318,7 +318,7 @@ void Session::captureGradient(const char *parameter, const Tensor &gradient) {
 }
 
 size_t Session::peak(Space space) const {
-  return std::max(impl->peaks[static_cast<int>(space)], space == Space::Host && impl->pool ? impl->pool->peakEnd() : 0);
+  return std::max(impl->peaks[indexOf(space)], space == Space::Host && impl->pool ? impl->pool->peakEnd() : 0);
 }
 
 PackedPool *Session::packedPool() const { return impl->pool ? &*impl->pool : nullptr; }

@@ -4,7 +4,7 @@
 //   SLUICE_POISON=1         released bytes become NaN, writes outside the arenas are found
 //   SLUICE_DELAY=SEED       every task of every stream starts late by up to half a millisecond, drawn from (SEED,
 //                           stream, task)
-//   SLUICE_FAULT=truncate   the file of --offload-to is cut short once it is mapped
+//   SLUICE_FAULT=truncate   the file of --offload-to is cut short once it is there
 //   SLUICE_FAULT=processor  the processor lacks what the runtime is compiled for, see Processor.cpp
 // None of them may change a bit of what a correct program computes.
 #pragma once

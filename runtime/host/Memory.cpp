@@ -17,30 +17,38 @@
 
 namespace sluice {
 
-namespace {
-constexpr unsigned char canary = 0xc5;
-constexpr size_t hugePage = size_t(2) << 20;
+static constexpr unsigned char canary = 0xc5;
+static constexpr size_t hugePage = size_t(2) << 20;
 
-/// A mapping of `bytes` for the arena `name` in a file (--offload-to) that vanishes with the process. The descriptor
-/// stays open.
-char *mapFile(const char *name, const char *file, size_t bytes, int &descriptor) {
-  descriptor = open(file, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+[[noreturn]] static void refuseFile(const char *name, const char *file, size_t bytes, int error) {
+  throw MemoryNotAvailable("cannot reserve " + std::to_string(bytes) + " bytes in '" + file + "' for the " + name +
+                           " arena: " + strerror(error));
+}
+
+int reserveFile(const char *name, const char *file, size_t bytes) {
+  const int descriptor = open(file, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (descriptor < 0)
     throw MemoryNotAvailable("cannot open '" + std::string(file) + "' for the " + name + " arena: " + strerror(errno));
   int full = EINTR;
   while (full == EINTR)
     full = posix_fallocate(descriptor, 0, static_cast<off_t>(bytes));
-  void *address = full ? MAP_FAILED : mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
   unlink(file);
-  if (address == MAP_FAILED) {
-    close(descriptor);
-    throw MemoryNotAvailable("cannot reserve " + std::to_string(bytes) + " bytes in '" + file + "' for the " + name +
-                             " arena: " + strerror(full ? full : errno));
-  }
-  return static_cast<char *>(address);
+  if (full == 0)
+    return descriptor;
+  close(descriptor);
+  refuseFile(name, file, bytes, full);
 }
 
-} // namespace
+/// A mapping of a file that vanishes with the process. The descriptor stays open.
+static char *mapFile(const char *name, const char *file, size_t bytes, int &descriptor) {
+  descriptor = reserveFile(name, file, bytes);
+  void *address = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+  if (address != MAP_FAILED)
+    return static_cast<char *>(address);
+  const int error = errno;
+  close(descriptor);
+  refuseFile(name, file, bytes, error);
+}
 
 Arena::Arena(const char *name, size_t bytes, const char *file, const Faults &faults) : name(name), bytes(bytes) {
   mapped = bytes + 2 * guard + hugePage;

@@ -9,6 +9,10 @@
 
 namespace sluice {
 
+/// Descriptor of a new file (--offload-to) for the arena `name`, which has its bytes and no name any more, so that it
+/// vanishes with the process. Throws MemoryNotAvailable, also where a link stands in its place or the disk is full.
+int reserveFile(const char *name, const char *file, size_t bytes);
+
 class Arena {
 public:
   /// `name` appears in errors. With `file`, the bytes live in that file.

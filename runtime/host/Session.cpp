@@ -6,8 +6,8 @@
 
 namespace sluice {
 
-Session::Session(size_t deviceBytes, size_t hostBytes, int eventCount, const char *hostFile, PoolSize pool)
-    : impl(std::make_unique<Impl>(deviceBytes, hostBytes, eventCount, hostFile, pool)), streams(makeStreams(*this)) {}
+Session::Session(size_t deviceBytes, size_t hostBytes, int eventCount, const char *hostFile, ArenaSizes others)
+    : impl(std::make_unique<Impl>(deviceBytes, hostBytes, eventCount, hostFile, others)), streams(makeStreams(*this)) {}
 
 // Every wait's record was enqueued before it, so all streams run dry whichever is joined first.
 Session::~Session() = default;
@@ -71,7 +71,7 @@ void Session::captureGradient(const char *parameter, const Tensor &gradient) {
 }
 
 size_t Session::peak(Space space) const {
-  const size_t touched = space == Space::Spill ? 0 : impl->peaks[static_cast<int>(space)].load();
+  const size_t touched = impl->peaks[indexOf(space)];
   if (space != Space::Host || !impl->pool || impl->pool->peakBytes() == 0)
     return touched;
   return impl->pool->begins() - impl->host.base() + impl->pool->peakBytes();

@@ -172,16 +172,9 @@ void *Stream::address(const Tensor &tensor) const {
   const Arena &arena = tensor.space == Space::Device ? session.impl->device : session.impl->host;
   if (!tensor.present)
     return nullptr;
-  if (tensor.space == Space::Spill)
-    throw std::invalid_argument("the bytes of the spill arena are the pool's");
-  if (tensor.offset + tensor.bytes() > arena.size())
-    throw std::out_of_range("a tensor at [" + std::to_string(tensor.offset) + ", " +
-                            std::to_string(tensor.offset + tensor.bytes()) + ") of an arena of " +
-                            std::to_string(arena.size()) + " bytes");
-  std::atomic<size_t> &peak = session.impl->peaks[static_cast<int>(tensor.space)];
-  const size_t end = tensor.offset + tensor.bytes();
-  for (size_t seen = peak; seen < end && !peak.compare_exchange_weak(seen, end);)
-    ;
+  if (tensor.space > Space::Host)
+    throw std::invalid_argument(std::string("a tensor of the ") + factsOf(tensor.space).name + " arena has no address");
+  session.impl->touch(tensor, arena.size());
   return arena.base() + tensor.offset;
 }
 

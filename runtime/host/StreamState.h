@@ -10,6 +10,7 @@
 #include "runtime/Watchdog.h"
 #include "runtime/host/Memory.h"
 #include "runtime/host/PackedPool.h"
+#include "runtime/host/StorageFile.h"
 
 #include <atomic>
 #include <chrono>
@@ -27,19 +28,37 @@ struct Session::Impl {
     uint64_t recorded = 0, reached = 0;
   };
 
-  Impl(size_t deviceBytes, size_t hostBytes, int eventCount, const char *hostFile, PoolSize size)
+  Impl(size_t deviceBytes, size_t hostBytes, int eventCount, const char *hostFile, ArenaSizes others)
       : faults(Faults::fromEnvironment()),
-        device((requireFreeMemory(deviceBytes + (hostFile && !size.bytes ? 0 : hostBytes)), "device"), deviceBytes,
+        device((requireFreeMemory(deviceBytes + (fileOfHost(hostFile, others) ? 0 : hostBytes)), "device"), deviceBytes,
                nullptr, faults),
-        host("host", hostBytes, size.bytes ? nullptr : hostFile, faults), events(static_cast<size_t>(eventCount)) {
-    if (size.bytes == 0)
+        host("host", hostBytes, fileOfHost(hostFile, others), faults), events(static_cast<size_t>(eventCount)) {
+    if (others.storage && hostFile)
+      storage.emplace(hostFile, others.storage, faults);
+    if (others.pool == 0)
       return;
-    if (size.bytes > hostBytes)
-      throw std::invalid_argument("a pool of " + std::to_string(size.bytes) + " bytes in a host arena of " +
+    if (others.pool > hostBytes)
+      throw std::invalid_argument("a pool of " + std::to_string(others.pool) + " bytes in a host arena of " +
                                   std::to_string(hostBytes));
     if (hostFile)
-      spill.emplace("spill", size.spill, hostFile, faults);
-    pool.emplace(host.base() + hostBytes - size.bytes, size.bytes, spill ? spill->base() : nullptr);
+      spill.emplace("spill", others.spill, hostFile, faults);
+    pool.emplace(host.base() + hostBytes - others.pool, others.pool, spill ? spill->base() : nullptr);
+  }
+
+  /// The host arena lies in the file where nothing else needs it.
+  static const char *fileOfHost(const char *hostFile, const ArenaSizes &others) {
+    return others.pool || others.storage ? nullptr : hostFile;
+  }
+
+  /// A tensor of an arena of so many bytes is asked for: the peak reaches its end.
+  void touch(const Tensor &tensor, size_t bytes) {
+    const size_t end = tensor.offset + tensor.bytes();
+    if (end > bytes)
+      throw std::out_of_range("a tensor at [" + std::to_string(tensor.offset) + ", " + std::to_string(end) +
+                              ") of an arena of " + std::to_string(bytes) + " bytes");
+    std::atomic<size_t> &peak = peaks[indexOf(tensor.space)];
+    for (size_t seen = peak; seen < end && !peak.compare_exchange_weak(seen, end);)
+      ;
   }
 
   EventState &event(Event event) {
@@ -72,6 +91,7 @@ struct Session::Impl {
   const Faults faults;
   Arena device, host;
   std::optional<Arena> spill;
+  std::optional<StorageFile> storage;
   std::optional<PackedPool> pool;
   std::mutex eventMutex;
   std::condition_variable eventReached;
@@ -79,7 +99,7 @@ struct Session::Impl {
   std::mutex errorMutex;
   std::exception_ptr error;
   std::atomic<bool> failed{false}, recording{false}, countingZeros{false};
-  std::atomic<size_t> peaks[2] = {}; ///< by Space
+  std::atomic<size_t> peaks[arenaCount] = {}; ///< by Space
   std::atomic<size_t> rawBytes{0}, packedBytes{0};
   Clock::time_point begin = Clock::now();
   double now() const { return std::chrono::duration<double>(Clock::now() - begin).count(); }

@@ -36,8 +36,7 @@ void prepareKernels(const Program &program, const Entry &entry, std::optional<in
 }
 
 std::unique_ptr<Session> openSession(const Program &program, size_t deviceBytes, const char *hostFile) {
-  return std::make_unique<Session>(deviceBytes, program.hostBytes, program.events, hostFile,
-                                   PoolSize{program.poolBytes, program.spillBytes});
+  return std::make_unique<Session>(deviceBytes, program.hostBytes, program.events, hostFile, program.others);
 }
 
 /// A kernel that runs for a hundred times what the longest one was predicted to take will hardly end; who waits for it

@@ -192,7 +192,9 @@ std::vector<Flag> machineFlags() {
       {"--threads", "N", "kernel threads (default: what the plan was made for; cuda: all, for data)",
        &Arguments::threads, 1, 1025},
       {"--offload-to", "FILE",
-       "keep host memory, or what a pool of packed tensors has no room for, in FILE (host only)",
+       "keep what is offloaded to storage, host memory, or what a pool of packed tensors has no room for, in FILE "
+       "(host "
+       "only)",
        &Arguments::offloadTo},
       {"--no-graph", nullptr, "launch kernels one by one (cuda only)", &Arguments::noGraph},
   };

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Medians of several samples. Contention is the time that a burst of kernels takes longer with copies beside it, over
-// the bytes of those copies; bursts with and without copies alternate, so that what else the machine does meanwhile
-// falls on both.
+// Medians of several samples, but of a disk, whose writes take long. Contention is the time that a burst of kernels
+// takes longer with copies beside it, over the bytes of those copies; bursts with and without copies alternate, so that
+// what else the machine does meanwhile falls on both.
 #include "runtime/program/Links.h"
 
 #include "runtime/Kernels.h"
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
+#include <fcntl.h>
+#include <unistd.h>
 #include <vector>
 
 namespace sluice {
@@ -135,5 +138,71 @@ LinkRates measureLinks(int samples) {
     rates.contention = measureContention(rates.toHost, samples);
   return rates;
 }
+
+namespace {
+
+class Disk {
+public:
+  explicit Disk(const std::string &folder) {
+    std::string path = folder + "/.sluice-XXXXXX";
+    descriptor = mkostemp(path.data(), O_CLOEXEC);
+    if (descriptor >= 0)
+      unlink(path.c_str());
+  }
+  ~Disk() {
+    if (descriptor >= 0)
+      close(descriptor);
+  }
+
+  std::optional<StorageRates> measure() const {
+    StorageRates rates;
+    if (descriptor < 0 || !write(rates.write))
+      return std::nullopt;
+    forget();
+    const auto begin = Clock::now();
+    off_t at = 0;
+    for (std::vector<char> bytes(block); at < written; at += block)
+      if (pread(descriptor, bytes.data(), block, at) != static_cast<ssize_t>(block))
+        return std::nullopt;
+    rates.read = static_cast<double>(written) / secondsSince(begin);
+    rates.latency = latency();
+    return rates;
+  }
+
+private:
+  /// Blocks, each until it is on the disk.
+  bool write(double &rate) const {
+    const std::vector<char> bytes(block, 'x');
+    const auto begin = Clock::now();
+    for (written = 0; written < most && (written < least || secondsSince(begin) < 0.3); written += block)
+      if (pwrite(descriptor, bytes.data(), block, written) != static_cast<ssize_t>(block) || fdatasync(descriptor) != 0)
+        return false;
+    rate = static_cast<double>(written) / secondsSince(begin);
+    return true;
+  }
+
+  /// So that what is read next comes from the disk.
+  void forget() const { posix_fadvise(descriptor, 0, 0, POSIX_FADV_DONTNEED); }
+
+  double latency() const {
+    std::vector<double> seconds;
+    for (off_t at = 0; at < written; at += written / 8) {
+      forget();
+      char bytes[512];
+      const auto begin = Clock::now();
+      if (pread(descriptor, bytes, sizeof bytes, at) > 0)
+        seconds.push_back(secondsSince(begin));
+    }
+    return seconds.empty() ? 0 : median(std::move(seconds));
+  }
+
+  static constexpr off_t block = off_t{4} << 20, least = off_t{16} << 20, most = off_t{128} << 20;
+  int descriptor = -1;
+  mutable off_t written = 0;
+};
+
+} // namespace
+
+std::optional<StorageRates> measureStorage(const std::string &folder) { return Disk(folder).measure(); }
 
 } // namespace sluice

@@ -38,11 +38,13 @@ void announceMemory(const Program &program) {
   std::printf("device memory: %s, of them %zu live all the time\n", bytesText(program.deviceBytes).c_str(),
               program.deviceBase);
   std::printf("host memory:   %s", bytesText(program.hostBytes).c_str());
-  if (program.poolBytes)
-    std::printf(", of them %zu for packed activations", program.poolBytes);
-  if (program.poolBytes && runtimeTarget() == Target::Host)
-    std::printf("; %zu more with --offload-to, in its file", program.spillBytes);
+  if (program.others.pool)
+    std::printf(", of them %zu for packed activations", program.others.pool);
+  if (program.others.pool && runtimeTarget() == Target::Host)
+    std::printf("; %zu more with --offload-to, in its file", program.others.spill);
   std::printf("\n");
+  if (program.others.storage)
+    std::printf("storage:       %s, in the file of --offload-to\n", bytesText(program.others.storage).c_str());
   if (runtimeTarget() == Target::Host)
     std::printf("together:      %s\n", bytesText(program.deviceBytes + program.hostBytes).c_str());
   std::fflush(stdout);
@@ -127,6 +129,8 @@ void printReport(const Program &program, const Session &session, const StepTimes
                 times.seconds.size(), times.predicted(program), times.samplesPerSecond(program));
   std::printf("device memory: %zu of %zu bytes touched\n", session.peak(Space::Device), program.deviceBytes);
   std::printf("host memory:   %zu of %zu bytes touched\n", session.peak(Space::Host), program.hostBytes);
+  if (program.others.storage)
+    std::printf("storage:       %zu of %zu bytes touched\n", session.peak(Space::Storage), program.others.storage);
   if (runtimeTarget() == Target::Host)
     std::printf("together:      %zu of %zu bytes touched\n", session.peak(Space::Device) + session.peak(Space::Host),
                 program.deviceBytes + program.hostBytes);
@@ -169,9 +173,9 @@ void printActions(const Program &program, const Session &session, const std::vec
     std::printf("zvc:           %zu of %zu bytes a step were not zero and took host memory (%.1f %% saved)\n",
                 packed.packed / static_cast<size_t>(allSteps), packed.raw / static_cast<size_t>(allSteps),
                 100.0 * (1 - static_cast<double>(packed.packed) / static_cast<double>(packed.raw)));
-  if (const Session::PackedBytes packed = session.packedBytes(); program.poolBytes > 0 && allSteps > 0) {
-    std::printf("zvc pool:      %zu of %zu bytes used, instead of slots of %zu", packed.poolPeak, program.poolBytes,
-                program.spillBytes);
+  if (const Session::PackedBytes packed = session.packedBytes(); program.others.pool > 0 && allSteps > 0) {
+    std::printf("zvc pool:      %zu of %zu bytes used, instead of slots of %zu", packed.poolPeak, program.others.pool,
+                program.others.spill);
     if (runtimeTarget() == Target::Host)
       std::printf("; %zu bytes a step went to the file of --offload-to",
                   packed.spilled / static_cast<size_t>(allSteps));
@@ -205,7 +209,7 @@ LogFields endFields(const Program &program, const Session &session, int64_t step
     const auto perStep = [&](size_t bytes) { return static_cast<uint64_t>(bytes) / static_cast<uint64_t>(steps); };
     fields.push_back({"zvc_raw_bytes", perStep(packed.raw)});
     fields.push_back({"zvc_packed_bytes", perStep(packed.packed)});
-    if (program.poolBytes > 0) {
+    if (program.others.pool > 0) {
       fields.push_back({"zvc_pool_peak_bytes", uint64_t{packed.poolPeak}});
       fields.push_back({"zvc_spilled_bytes", perStep(packed.spilled)});
     }

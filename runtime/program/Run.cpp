@@ -115,6 +115,9 @@ static void refuseUnavailable(const Arguments &arguments, const Program &program
     requireOutput(program, entry, *arguments.output);
   if (arguments.offloadTo)
     requireUnused("--offload-to", *arguments.offloadTo);
+  else if (arguments.data && program.others.storage)
+    throw UsageError(text("this program keeps what it offloads in a file of ", program.others.storage,
+                          " bytes: --offload-to FILE names it"));
 }
 
 /// Kernels, and what they and the arenas will take.
@@ -255,7 +258,8 @@ static void runProgram(Arguments arguments, const Program &program, const Entry 
   }
   if (arguments.profileOut)
     writeProfile(*arguments.profileOut, recording.records, recording.steps, measureLinks(), threads(),
-                 enginesFor(*arguments.profileOut), errors);
+                 enginesFor(*arguments.profileOut), errors,
+                 arguments.offloadTo ? measureStorage(parentFolder(*arguments.offloadTo)) : std::nullopt);
 }
 
 static int runGuarded(int argc, char **argv, const Program &program, const Entry &entry) {

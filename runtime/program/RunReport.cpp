@@ -70,6 +70,9 @@ void RunReport::addFacts(Report &report, const Program &program, const Session &
                              " touched, ", sizeText(program.deviceBase), " live all the time")},
       {"host memory", text(sizeText(program.hostBytes), " planned, ", sizeText(session.peak(Space::Host)), " touched")},
       {"whole process", sizeText(residentPeak()) + " resident at most"}};
+  if (const size_t bytes = program.others.storage)
+    rows.push_back(
+        {"storage", text(sizeText(bytes), " planned, ", sizeText(session.peak(Space::Storage)), " touched")});
   const std::vector<int> targets = namedTargets(program);
   for (const int target : targets)
     if (const std::vector<std::string> names = namesOf(program, target, classes); !names.empty())

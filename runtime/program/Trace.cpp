@@ -171,7 +171,7 @@ static std::string errorsText(const std::vector<TensorError> &errors) {
 
 void writeProfile(const std::string &path, const std::vector<OpRecord> &records, int64_t recorded,
                   const LinkRates &links, int threads, const std::vector<EngineTime> &engines,
-                  const std::vector<TensorError> &errors) {
+                  const std::vector<TensorError> &errors, const std::optional<StorageRates> &storage) {
   const auto steps = static_cast<size_t>(std::max<int64_t>(1, recorded));
   const std::vector<NamedCalls> ops = opsIn(records);
   const double factor = stretch(ops, steps);
@@ -186,6 +186,9 @@ void writeProfile(const std::string &path, const std::vector<OpRecord> &records,
               ",\"duplex\":", number("%.6g", links.duplex));
   if (links.contention)
     out += text(",\"contention\":", number("%.6g", *links.contention));
+  if (storage)
+    out += text(",\"storage\":{\"d2h\":", number("%.6g", storage->write), ",\"h2d\":", number("%.6g", storage->read),
+                ",\"latency_seconds\":", number("%.6g", storage->latency), "}");
   out += "},\"codecs\":{";
   separator = "";
   for (const auto &[codec, use] : codecsIn(records)) {

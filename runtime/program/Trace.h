@@ -23,9 +23,9 @@ void writeTrace(const std::string &path, const std::vector<OpRecord> &records);
 /// `records` of so many steps: what an op's name stands for takes the median of the steps' sums, in so many calls a
 /// step; all together take what a step does. Beside it, where they were counted: shares of zeros in what the calls of a
 /// step write. `engines`: the fastest ones, which have not run unless a profile had recorded them before.
-/// `errors`: of gradients, where they were measured.
+/// `errors`: of gradients, where they were measured. `storage`: of the disk of --offload-to, where it was.
 void writeProfile(const std::string &path, const std::vector<OpRecord> &records, int64_t recorded,
                   const LinkRates &links, int threads, const std::vector<EngineTime> &engines = {},
-                  const std::vector<TensorError> &errors = {});
+                  const std::vector<TensorError> &errors = {}, const std::optional<StorageRates> &storage = {});
 
 } // namespace sluice

@@ -67,6 +67,22 @@ func.func @offload_c1(%x: tensor<8x8xf32>) {
 
 // -----
 
+func.func @offload_c3(%x: tensor<8x8xf32>) {
+  // expected-error @below {{cannot offload 'tensor<8x8xf32>' to the arena 'attic'}}
+  %0 = train.offload %x {home = "attic"} : (tensor<8x8xf32>) -> !train.host<tensor<8x8xf32>>
+  return
+}
+
+// -----
+
+func.func @offload_c3_codec(%x: tensor<8x8xf32>) {
+  // expected-error @below {{cannot offload 'tensor<8x8xf32>' to the arena 'storage' with a codec: it takes what is not packed}}
+  %0 = train.offload %x {codec = "fp16", home = "storage"} : (tensor<8x8xf32>) -> !train.host<tensor<8x8xf32>>
+  return
+}
+
+// -----
+
 func.func @offload_c2(%x: tensor<8x8xi8>) {
   // expected-error @below {{packs f32 tensors of rank 2 and more only}}
   %0 = train.offload %x {codec = "fp16"} : (tensor<8x8xi8>) -> !train.host<tensor<8x8xi8>>

@@ -20,7 +20,14 @@ sched.program @program_c2 device(4096) host(512) base(0) pool(256) {
 // -----
 
 // expected-error @below {{needs a pool within the host arena and a spill arena, or neither}}
-sched.program @program_c2_size device(4096) host(512) base(0) pool(1024) spill(256) {
+sched.program @program_c2_size device(4096) host(512) spill(256) base(0) pool(1024) {
+}
+
+// -----
+
+sched.program @buffer_c2_storage {
+  // expected-error @below {{'a' outlives the step in the storage arena}}
+  %a = sched.buffer "a" storage bytes(4) input("a")
 }
 
 // -----
@@ -215,6 +222,24 @@ sched.program @copy_c1 {
   %b = sched.buffer "b" host bytes(4)
   // expected-error @below {{on h2d does not copy in that stream's direction}}
   sched.copy h2d %a -> %b versions 0 -> 1
+}
+
+// -----
+
+sched.program @copy_c1_arena {
+  %a = sched.buffer "a" device bytes(4)
+  %b = sched.buffer "b" storage bytes(4)
+  // expected-error @below {{on d2h does not copy in that stream's direction}}
+  sched.copy d2h %a -> %b versions 0 -> 1
+}
+
+// -----
+
+sched.program @copy_c4_arena {
+  %a = sched.buffer "a" device bytes(256)
+  %b = sched.buffer "b" storage bytes(128)
+  // expected-error @below {{of 'a' of 256 bytes cannot pack 'tensor<8x8xf32>' with codec 'fp16' for the storage arena}}
+  sched.copy storage %a -> %b codec("fp16" : tensor<8x8xf32>) versions 0 -> 1
 }
 
 // -----

@@ -14,6 +14,14 @@ func.func @step(%x: tensor<8x8xf32>, %t: tensor<8x8xf32>) -> tensor<8x8xf32> att
 
 // -----
 
+// No arena that plans may use.
+// expected-error @below {{the plan offloads to "attic", which is no arena for that}}
+func.func @step(%x: tensor<8x8xf32>) -> tensor<8x8xf32> attributes {train.plan = #train.plan<strategy = "hand", home = "attic">} {
+  return %x : tensor<8x8xf32>
+}
+
+// -----
+
 // Needed by an op that does not exist.
 // expected-error @below {{the plan wants to offload 'fc_y' as far as op 3 of 3}}
 func.func @step(%x: tensor<8x8xf32>, %t: tensor<8x8xf32>) -> tensor<8x8xf32> attributes {train.plan = #train.plan<strategy = "hand" decisions [<storage = "fc_y", action = offload absences [<leave_after = 0, free_before = 1, return_after = 1, needed_by = 3>]>]>} {

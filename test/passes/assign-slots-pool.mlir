@@ -5,7 +5,7 @@
 // A copy that packs into a pool: its slot of 256 + 64 bytes lies in the spill arena. Behind the staging slots, 2 x 256 bytes, the host arena
 // has the pool, which is never larger than the slots of all that is packed, here 512, and an index of them, here 64.
 
-// CHECK: sched.program @step device({{[0-9]+}}) host([[HOST]]) base({{[0-9]+}}) pool([[POOL]]) spill(512)
+// CHECK: sched.program @step device({{[0-9]+}}) host([[HOST]]) spill(512) base({{[0-9]+}}) pool([[POOL]])
 // CHECK-DAG: sched.buffer "fc1_y_host" spill bytes(320) at(0) live(2, 7)
 // CHECK-DAG: sched.buffer "x_staging" host bytes(256) input("x") at({{0|256}})
 // CHECK: sched.copy d2h %fc1_y -> %fc1_y_host codec("zvc:pool={{[0-9]+}}" : tensor<

@@ -486,9 +486,61 @@ sched.program @unplaced {
 
 #f = #sched.call<"", [], "run">
 
+// A slot that sticks out of the file.
+
+sched.program @v1_storage device(768) host(0) storage(256) base(256) {
+  %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
+  %a = sched.buffer "a" device bytes(256) at(256) live(1, 2)
+  // expected-error @below {{V1: 'slot' has 256 bytes at 256 of a storage arena of 256 bytes}}
+  %slot = sched.buffer "slot" storage bytes(256) at(256) live(2, 3)
+  %back = sched.buffer "back" device bytes(256) at(512) live(3, 4)
+  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] calls [#f] loc("fa")
+  %ready = sched.record compute "ready"
+  sched.wait storage %ready
+  sched.copy storage %a -> %slot versions 1 -> 1
+  %out = sched.record storage "out"
+  sched.wait compute %out
+  %free = sched.record compute "free"
+  sched.wait storage %free
+  sched.copy storage %slot -> %back versions 1 -> 1
+  %in = sched.record storage "in"
+  sched.wait compute %in
+  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] calls [#f] loc("fd")
+}
+
+// -----
+
+#f = #sched.call<"", [], "run">
+
+// What comes back from the file is read before it is there.
+
+sched.program @v2_storage device(768) host(0) storage(256) base(256) {
+  %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
+  %a = sched.buffer "a" device bytes(256) at(256) live(1, 2)
+  %slot = sched.buffer "slot" storage bytes(256) at(0) live(2, 3)
+  %back = sched.buffer "back" device bytes(256) at(512) live(3, 4)
+  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] calls [#f] loc("fa")
+  %ready = sched.record compute "ready"
+  sched.wait storage %ready
+  sched.copy storage %a -> %slot versions 1 -> 1
+  %out = sched.record storage "out"
+  sched.wait compute %out
+  %free = sched.record compute "free"
+  sched.wait storage %free
+  // expected-error @below {{V2: 'slot' is given up after step 3, but compute has not waited for step 3, storage copy of 'slot'}}
+  sched.copy storage %slot -> %back versions 1 -> 1
+  %in = sched.record storage "in"
+  sched.run compute "f" ins(%back : tensor<64xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] calls [#f] loc("fd")
+  sched.wait compute %in
+}
+
+// -----
+
+#f = #sched.call<"", [], "run">
+
 // A slot that sticks out of the spill arena.
 
-sched.program @v1_spill device(768) host(4352) base(256) pool(4096) spill(256) {
+sched.program @v1_spill device(768) host(4352) spill(256) base(256) pool(4096) {
   %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
   %a = sched.buffer "a" device bytes(256) at(256) live(1, 2)
   // expected-error @below {{V1: 'slot' has 320 bytes at 0 of a spill arena of 256 bytes}}
@@ -515,7 +567,7 @@ sched.program @v1_spill device(768) host(4352) base(256) pool(4096) spill(256) {
 
 // A buffer in the pool.
 
-sched.program @v1_pool device(768) host(4352) base(256) pool(4096) spill(512) {
+sched.program @v1_pool device(768) host(4352) spill(512) base(256) pool(4096) {
   %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
   %a = sched.buffer "a" device bytes(256) at(256) live(1, 2)
   %slot = sched.buffer "slot" spill bytes(320) at(0) live(2, 3)
@@ -543,7 +595,7 @@ sched.program @v1_pool device(768) host(4352) base(256) pool(4096) spill(512) {
 
 // A pool that is larger than copies say, and none.
 
-sched.program @v1_pool_size device(768) host(8448) base(256) pool(8192) spill(512) {
+sched.program @v1_pool_size device(768) host(8448) spill(512) base(256) pool(8192) {
   %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
   %a = sched.buffer "a" device bytes(256) at(256) live(1, 2)
   %slot = sched.buffer "slot" spill bytes(320) at(0) live(2, 3)
@@ -568,7 +620,7 @@ sched.program @v1_pool_size device(768) host(8448) base(256) pool(8192) spill(51
 
 #f = #sched.call<"", [], "run">
 
-sched.program @v3_spill device(768) host(4352) base(256) pool(4096) spill(512) {
+sched.program @v3_spill device(768) host(4352) spill(512) base(256) pool(4096) {
   %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
   %a = sched.buffer "a" device bytes(256) at(256) live(1, 2)
   // expected-error @below {{V3: 'slot' at bytes 0 to 320 and 'other' at bytes 256 to 512 share bytes while both live}}

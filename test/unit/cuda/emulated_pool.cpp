@@ -28,8 +28,9 @@ protected:
     Session session(2 * (room[0] + room[1]), 512 + bytes, 4, nullptr, {bytes, spilled});
     const Tensor x[2] = {device(0, {counts[0]}), device(room[0], {counts[1]})};
     const Tensor back[2] = {device(room[0] + room[1], {counts[0]}), device(2 * room[0] + room[1], {counts[1]})};
-    const Tensor slots[2] = {spill(0, {packedBytes(zvc, x[0])}, Layout::RowMajor, DataType::U8),
-                             spill(slotOf(counts[0]), {packedBytes(zvc, x[1])}, Layout::RowMajor, DataType::U8)};
+    const Tensor slots[2] = {
+        slotIn(Space::Spill, 0, {packedBytes(zvc, x[0])}, Layout::RowMajor, DataType::U8),
+        slotIn(Space::Spill, slotOf(counts[0]), {packedBytes(zvc, x[1])}, Layout::RowMajor, DataType::U8)};
     const std::function<void(Session &)> body = [&](Session &s) {
       s.compute.record({0});
       s.toHost.wait({0});
@@ -101,11 +102,13 @@ TEST_F(Pool, EndsTheStepWhereItIsFull) {
 TEST_F(Pool, TakesNoTensorThatSharesAnEntry) {
   Session session(8192, 8192, 1, nullptr, {4096, 8192});
   const Tensor x = device(0, {poolSmallest / 4 - 1});
-  EXPECT_THROW(copyToHost(session.toHost, x, spill(0, {packedBytes(zvc, x)}, Layout::RowMajor, DataType::U8), "x", zvc),
+  EXPECT_THROW(copyToHost(session.toHost, x,
+                          slotIn(Space::Spill, 0, {packedBytes(zvc, x)}, Layout::RowMajor, DataType::U8), "x", zvc),
                std::invalid_argument);
   Session none(8192, 8192, 1);
   const Tensor y = device(0, {1024});
-  EXPECT_THROW(copyToHost(none.toHost, y, spill(0, {packedBytes(zvc, y)}, Layout::RowMajor, DataType::U8), "x", zvc),
+  EXPECT_THROW(copyToHost(none.toHost, y,
+                          slotIn(Space::Spill, 0, {packedBytes(zvc, y)}, Layout::RowMajor, DataType::U8), "x", zvc),
                std::invalid_argument);
 }
 

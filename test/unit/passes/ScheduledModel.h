@@ -17,6 +17,7 @@ namespace sluice {
 
 struct Case {
   const char *model, *strategy, *budget;
+  Space home = Space::Host;
 };
 inline void PrintTo(const Case &c, std::ostream *os) { *os << c.model << " " << c.strategy << " " << c.budget; }
 
@@ -38,6 +39,7 @@ protected:
     PipelineOptions options;
     options.strategy = GetParam().strategy;
     options.budget = GetParam().budget;
+    options.home = GetParam().home;
     options.allowLossy = "zfp,fp16,int8,invert";
     PlanningFailure cause;
     ASSERT_TRUE(mlir::succeeded(runPipeline(*module, Stage::Forward, Stage::Placed, options, cause)));
@@ -120,6 +122,8 @@ protected:
 
 inline std::string nameOf(const testing::TestParamInfo<Case> &info) {
   std::string name = std::string(info.param.model) + "_" + info.param.strategy;
+  if (info.param.home != Space::Host)
+    name += std::string("_") + factsOf(info.param.home).name;
   std::replace_if(name.begin(), name.end(), [](char c) { return !std::isalnum(c); }, '_');
   return name;
 }

@@ -5,6 +5,8 @@
 // by construction, for the reason that stands at it.
 #include "test/unit/passes/ScheduledModel.h"
 
+#include "gmock/gmock.h"
+
 using namespace mlir;
 using namespace sluice;
 using sched::BufferOp;
@@ -119,7 +121,7 @@ TEST_P(StepMutation, StepsStayOnTheirStream) {
     copy.setStream(copy.getStream() == Stream::ToHost ? Stream::ToDevice : Stream::ToHost);
     return true;
   });
-  for (Stream stream : {Stream::ToHost, Stream::ToDevice})
+  for (Stream stream : {Stream::ToHost, Stream::ToDevice, Stream::Storage})
     expectRefused<RunOp>("stream", [&](RunOp run) {
       run.setStream(stream);
       return true;
@@ -160,16 +162,41 @@ TEST_P(StepMutation, RecordsMayNotComeEarlier) {
 /// them, with its lifetime as long as that asks for, it brings the content of the step before.
 TEST_P(StepMutation, CopiesBackMayNotComeBeforeTheCopyOut) {
   expectRefused<CopyOp>("early return", [&](CopyOp back) {
-    if (back.getStream() != Stream::ToDevice)
-      return false;
     for (CopyOp out : all<CopyOp>(back->getParentOfType<ProgramOp>())) {
-      if (out.getStream() != Stream::ToHost || out.getTo() != back.getFrom())
+      if (out.getTo() != back.getFrom())
         continue;
       back->moveBefore(out);
       return true;
     }
     return false;
   });
+}
+
+/// Copies reach the arena that the plan names, though another has room for what they bring.
+TEST_P(StepMutation, WhatIsOffloadedStaysInItsArena) {
+  size_t moved = 0;
+  std::vector<BufferOp> buffers = all<BufferOp>(program());
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    if (buffers[i].onDevice() || buffers[i].outlivesStep() || buffers[i].getSpace() == sched::Space::Spill)
+      continue;
+    ++moved;
+    EXPECT_THAT(verifyWith([&](ProgramOp p) {
+                  BufferOp buffer = all<BufferOp>(p)[i];
+                  const bool stored = buffer.getSpace() == sched::Space::Storage;
+                  buffer.setSpace(stored ? sched::Space::Host : sched::Space::Storage);
+                  SmallVector<int64_t> arenas(*p.getArenas());
+                  int64_t &size = arenas[static_cast<size_t>(buffer.getSpace())];
+                  buffer.setOffset(static_cast<uint64_t>(size));
+                  size += static_cast<int64_t>(buffer.getBytes() + 255) / 256 * 256;
+                  p.setArenas(arenas);
+                }),
+                testing::HasSubstr("V8"))
+        << buffers[i].getName().str();
+  }
+  if (llvm::any_of(all<CopyOp>(program()),
+                   [](CopyOp copy) { return copy.getFrom().getDefiningOp<BufferOp>().onDevice(); })) {
+    EXPECT_GE(moved, 1u);
+  }
 }
 
 /// A buffer is as large as what it holds, and begins where no other has begun or ended yet.
@@ -207,7 +234,9 @@ INSTANTIATE_TEST_SUITE_P(Models, StepMutation,
                                          Case{"densenet", "superneurons", "65%act"}, Case{"unet", "capuchin", "70%act"},
                                          Case{"resnet", "freelunch,buffers=2,hybrid=1", ""},
                                          Case{"leaky", "hascoet", ""}, Case{"vgg", "gist", ""},
-                                         Case{"leaky", "greedy,every=1,min-copy=1", "30%act"}),
+                                         Case{"leaky", "greedy,every=1,min-copy=1", "30%act"},
+                                         Case{"vgg", "vdnn-all", "", Space::Storage},
+                                         Case{"densenet", "superneurons", "65%act", Space::Storage}),
                          nameOf);
 
 } // namespace

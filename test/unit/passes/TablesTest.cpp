@@ -12,6 +12,11 @@ TEST(Tables, StreamsOfTheDialectAreRowsOfTheRuntimes) {
     EXPECT_EQ(stringifyStream(static_cast<sched::Stream>(i)), streamTable[i].name);
 }
 
+TEST(Tables, ArenasOfTheDialectAreRowsOfTheRuntimes) {
+  for (int i = 0; i < arenaCount; ++i)
+    EXPECT_EQ(stringifySpace(static_cast<sched::Space>(i)), arenaTable[i].name);
+}
+
 TEST(Tables, RolesOfTheDialectAreRowsOfTheRuntimes) {
   for (unsigned i = 0; i <= sched::getMaxEnumValForRole(); ++i)
     EXPECT_EQ(stringifyRole(static_cast<sched::Role>(i)), llvm::StringRef(opRoleTable[i].name).lower());

@@ -48,6 +48,23 @@ TEST(Profile, MeasurementsReplaceEstimates) {
   EXPECT_EQ(base.link.h2d, 2e9);
 }
 
+TEST(Profile, OtherArenasHaveLinksOfTheirOwn) {
+  EXPECT_FALSE(loadProfile("v100-pcie")->linkTo(Space::Storage));
+  Result<Profile> host = loadProfile("host");
+  ASSERT_TRUE(host->linkTo(Space::Storage));
+  EXPECT_EQ(host->linkTo(Space::Host), &host->link);
+  const Result<Profile> disk = parseProfile(R"({"version":1,"links":{"storage":{"d2h":1e8,"h2d":2e8}}})");
+  ASSERT_TRUE(disk) << disk.error();
+  const double rate = host->link.d2h;
+  overrideWith(*host, *disk);
+  EXPECT_EQ(host->linkTo(Space::Storage)->h2d, 2e8);
+  EXPECT_EQ(host->link.d2h, rate);
+  const Result<Profile> without = loadDevice("v100-pcie", "", Space::Storage);
+  ASSERT_FALSE(without);
+  EXPECT_NE(without.error().find("v100-pcie: the profile has no 'links.storage'"), std::string::npos);
+  EXPECT_FALSE(parseProfile(R"({"version":1,"links":{"storage":{"d2h":-1}}})"));
+}
+
 TEST(Profile, ContentionIsReplacedOnlyByOneThatWasMeasured) {
   Profile base = *loadProfile("host");
   ASSERT_GT(base.link.contention.value_or(0), 0) << "on the host copies take cores and the bus from compute";

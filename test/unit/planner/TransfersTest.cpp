@@ -117,4 +117,59 @@ TEST(Transfers, PackingInDeviceMemoryBeginsBehindTheLastReader) {
   EXPECT_EQ(plan.decisions[x].absences[0].leaveAfter, 1) << "the packed form would lie beside what the reader needs";
 }
 
+/// One long copy out keeps the link busy while a copy back is issued, and then another copy out.
+struct Crowd : test::SmallStep {
+  Plan plan;
+
+  Crowd() : SmallStep(20) { // a copy of `wide` takes six ops
+    const int wide = buffer(true), early = buffer(true), late = buffer(true), y = buffer(false);
+    problem.buffers[wide].bytes = 120;
+    problem.buffers[early].bytes = problem.buffers[late].bytes = 10;
+    op(Phase::Forward, {}, {wide, early, late});
+    for (int pause = 0; pause < 9; ++pause)
+      op(Phase::Backward, {}, {y});
+    op(Phase::Backward, {wide, early, late}, {y});
+    plan = keepPlan(problem);
+    plan.decisions[wide] = {Action::Offload, {}, {{4, 8, 9, 10}}, ""};
+    plan.decisions[early] = {Action::Offload, {}, {{1, 3, 5, 10}}, ""};
+    plan.decisions[late] = {Action::Offload, {}, {{6, 8, 9, 10}}, ""};
+  }
+
+  /// Copies by their start: '-' in front of those that leave.
+  std::string copies() const {
+    std::string order;
+    for (const Event &e : simulate(problem, plan).events)
+      if (e.what == Event::What::CopyOut || e.what == Event::What::CopyIn)
+        order += std::string(e.what == Event::What::CopyOut ? " -" : " ") + std::to_string(e.buffer);
+    return order;
+  }
+};
+
+TEST(Transfers, AStreamForBothDirectionsServesCopiesInTheOrderOfTheirIssue) {
+  Crowd crowd;
+  crowd.problem.link.duplex = 0;
+  EXPECT_EQ(crowd.copies(), " -1 -0 -2 1 0 2") << "with a stream for each direction what leaves goes first";
+  crowd.problem.home = Space::Storage;
+  EXPECT_EQ(crowd.copies(), " -1 -0 1 -2 0 2");
+  crowd.problem.link.duplex = 20; // no copy runs beside another for that
+  EXPECT_EQ(crowd.copies(), " -1 -0 1 -2 0 2");
+  const Timeline timeline = simulate(crowd.problem, crowd.plan);
+  EXPECT_EQ(messageOf(checkTimeline(crowd.problem, crowd.plan, timeline)), "");
+  for (const Event &e : timeline.events)
+    EXPECT_EQ(e.stream == Stream::Storage, e.what == Event::What::CopyOut || e.what == Event::What::CopyIn);
+  crowd.problem.home = Space::Host;
+  EXPECT_NE(messageOf(checkTimeline(crowd.problem, crowd.plan, timeline)).find("is copied on storage"),
+            std::string::npos);
+}
+
+TEST(Transfers, WhatGoesToStorageIsNotPacked) {
+  Crowd crowd;
+  crowd.problem.codecRates = {{Codec::Fp16, 1e9}};
+  crowd.plan.decisions[0].codec = Codec::Fp16;
+  EXPECT_EQ(messageOf(checkPlan(crowd.problem, crowd.plan, 1 << 20)), "");
+  crowd.problem.home = Space::Storage;
+  EXPECT_NE(messageOf(checkPlan(crowd.problem, crowd.plan, 1 << 20)).find("the storage arena, which takes raw bytes"),
+            std::string::npos);
+}
+
 } // namespace sluice::planner

@@ -141,6 +141,29 @@ TEST_P(Kills, LoseNothing) {
   EXPECT_GT(killed, 0);
 }
 
+// What is offloaded to a file takes part in that: a copy that fails ends the run, one that is interrupted or moves half
+// of its bytes goes on.
+TEST_F(TinyProgram, CopiesOfStorageFailClearly) {
+  ASSERT_EQ(run("--data data --steps 3 --log whole"), 0) << err;
+  const auto go = [&](const std::string &fault) {
+    return shell("FAULT=" + fault +
+                     " LD_PRELOAD=" SLUICE_FAULTY_FILES
+                     " timeout 60 ./tiny --data data --steps 3 --log log --offload-to slots",
+                 "storage");
+  };
+  for (const std::string call : {"pwrite", "pread"})
+    for (const std::string kind : {"half", "EINTR"}) {
+      EXPECT_EQ(go(call + ":2:" + kind), 0) << err;
+      EXPECT_TRUE(folder.has("fired"));
+      EXPECT_EQ(losses("log"), losses("whole"));
+      std::filesystem::remove(folder / "fired");
+    }
+  EXPECT_EQ(go("pwrite:2:ENOSPC"), 3) << err;
+  expectError("cannot write 48 bytes at 256 of the file of --offload-to, 'slots': No space left on device, at step 2");
+  EXPECT_EQ(go("pwrite:1:zero"), 3) << err;
+  expectError("cannot write 48 bytes at 256 of the file of --offload-to, 'slots': No space left on device");
+}
+
 // A program that gets no thread says so and ends; it neither hangs nor crashes, and does all that it was asked to where
 // it can do without.
 TEST_F(TinyProgram, WithoutAThreadEndsWithThree) {
@@ -160,7 +183,7 @@ TEST_F(TinyProgram, WithoutAThreadEndsWithThree) {
     EXPECT_THAT(err, testing::HasSubstr("tiny: error: a thread cannot be had"));
     ++failed;
   }
-  EXPECT_GE(failed, 7); // three of the pool and four streams
+  EXPECT_GE(failed, 8); // three of the pool and five streams
 }
 
 std::string nameOf(const testing::TestParamInfo<std::pair<const char *, const char *>> &info) {

@@ -18,6 +18,19 @@ TEST_F(TinyProgram, WritesAProfile) {
   for (const char *link : {"d2h", "h2d", "duplex"})
     EXPECT_GT(profile["links"][link].get<double>(), 1e6);
   EXPECT_GE(profile["links"]["contention"].get<double>(), 0);
+  EXPECT_FALSE(profile["links"].contains("storage"));
+}
+
+// Of the disk that has the file; the measurement leaves nothing there.
+TEST_F(TinyProgram, WritesWhatItsDiskReaches) {
+  std::filesystem::create_directory(folder / "disk");
+  ASSERT_EQ(run("--data data --steps 2 --profile-out p.json --offload-to disk/slots", "storage"), 0) << err;
+  const Json storage = Json::parse(folder.read("p.json"))["links"]["storage"];
+  for (const char *rate : {"d2h", "h2d"})
+    EXPECT_GT(storage[rate].get<double>(), 1e5);
+  EXPECT_GT(storage["latency_seconds"].get<double>(), 0);
+  EXPECT_TRUE(std::filesystem::is_empty(folder / "disk"));
+  EXPECT_FALSE(measureStorage(folder / "none"));
 }
 
 TEST_F(TinyProgram, TracesTenStepsWithARowForEachStream) {

@@ -142,6 +142,35 @@ TEST_F(TinyProgram, LostHostMemoryStopsClearly) {
   EXPECT_NE(folder.read("c/checkpoint.safetensors"), checkpoint);
 }
 
+// The same of what is written to a file and read again. Evaluation and predictions need none.
+TEST_F(TinyProgram, KeepsWhatItOffloadsInStorage) {
+  ASSERT_EQ(run("--data data --steps 5 --log a --checkpoint c"), 0) << err;
+  ASSERT_EQ(run("--data data --steps 5 --log b --offload-to slots --trace trace", "storage"), 0) << err;
+  EXPECT_EQ(losses("a"), losses("b"));
+  EXPECT_FALSE(folder.has("slots"));
+  EXPECT_THAT(folder.read("trace"), testing::HasSubstr("copy from storage"));
+  EXPECT_EQ(shell("SLUICE_POISON=1 SLUICE_DELAY=3 ./tiny --data data --steps 5 --log p --offload-to slots", "storage"),
+            0)
+      << err;
+  EXPECT_EQ(losses("a"), losses("p"));
+  expectFailure(2, "--data data", "in a file of 512 bytes: --offload-to FILE names it", "storage");
+  std::filesystem::create_symlink("elsewhere", folder / "link");
+  expectFailure(2, "--data data --offload-to link", "exists already", "storage");
+}
+
+TEST_F(TinyProgram, LostStorageStopsClearly) {
+  ASSERT_EQ(run("--data data --steps 4 --checkpoint c"), 0) << err;
+  const std::string checkpoint = folder.read("c/checkpoint.safetensors");
+  const std::string go = "./tiny --data data --steps 9 --resume c --checkpoint c --offload-to slots";
+  EXPECT_EQ(shell("SLUICE_FAULT=truncate " + go, "storage"), 3) << err;
+  expectError(
+      "the file of --offload-to lost some of its bytes: it was cut short or its disk failed; 'slots' has 0 of 512");
+  EXPECT_EQ(shell("trap '' XFSZ; prlimit --fsize=256 " + go, "storage"), 3) << err;
+  expectError("cannot reserve 512 bytes in 'slots' for the storage arena: File too large");
+  EXPECT_EQ(folder.read("c/checkpoint.safetensors"), checkpoint);
+  EXPECT_FALSE(folder.has("slots"));
+}
+
 // Evaluation between epochs must not disturb training either: only the uninterrupted run evaluates.
 TEST_F(TinyProgram, ResumesWithTheBitsOfAnUninterruptedRun) {
   const std::string common = "--data data --shuffle --lr 0.1 --weight-decay 0.001 ";

@@ -132,9 +132,9 @@ TEST(ZeroValues, AreRefusedWhereTheirSlotIsTooSmallOrSpilled) {
   const Codec codec{Codec::Zvc};
   EXPECT_THROW(copyToHost(session.toHost, x, host(0, {8}, Layout::RowMajor, DataType::U8), "x", codec),
                std::invalid_argument);
-  EXPECT_THROW(
-      copyToHost(session.toHost, x, spill(0, {packedBytes(codec, x)}, Layout::RowMajor, DataType::U8), "x", codec),
-      std::invalid_argument);
+  EXPECT_THROW(copyToHost(session.toHost, x,
+                          slotIn(Space::Spill, 0, {packedBytes(codec, x)}, Layout::RowMajor, DataType::U8), "x", codec),
+               std::invalid_argument);
 }
 
 /// Two tensors of 32 KiB, half of the first zero and none of the second, through a pool and back.
@@ -157,8 +157,8 @@ protected:
       values[0][i] = static_cast<float>(i + seed + 1);
     for (float &v : values[1])
       v = v == 0 && !std::signbit(v) ? 1.0f : v;
-    const Tensor slots[] = {spill(0, {int64_t(slotSize)}, Layout::RowMajor, DataType::U8),
-                            spill(33024, {int64_t(slotSize)}, Layout::RowMajor, DataType::U8)};
+    const Tensor slots[] = {slotIn(Space::Spill, 0, {int64_t(slotSize)}, Layout::RowMajor, DataType::U8),
+                            slotIn(Space::Spill, 33024, {int64_t(slotSize)}, Layout::RowMajor, DataType::U8)};
     for (size_t i : {0, 1}) {
       session.write(device(0, {count}), values[i].data());
       copyToHost(session.toHost, device(0, {count}), slots[i], "x", Codec{Codec::Zvc});

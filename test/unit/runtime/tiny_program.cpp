@@ -3,7 +3,7 @@
 // classes -> softmax cross-entropy, SGD with momentum. The images lie in NHWC, so that the way from the file to the
 // kernels is exercised. Variants for tests come from the environment: TINY=file (weights from tiny.safetensors beside
 // it), adam (a program that claims another optimizer), small-workspace (the plan reserved too little scratch), huge
-// (arenas no machine has), offload (the logits leave the device), hang (no step ends),
+// (arenas no machine has), offload (the logits leave the device), storage (they leave for a file), hang (no step ends),
 // other-model (another identity), hostile (a name that is markup), host-budget (no room for a copy of the variables).
 #include "runtime/Runtime.h"
 
@@ -38,6 +38,8 @@ constexpr Tensor stagedImages = host(0, {4, 2, 2, 2}, Layout::NHWC);
 constexpr Tensor stagedLabels = host(128, {4}, Layout::RowMajor, DataType::I64);
 constexpr Tensor hostLogits = host(192, {4, 3});
 constexpr size_t hostBytes = 256;
+constexpr Tensor storedLogits = slotIn(Space::Storage, 256, {4, 3});
+constexpr size_t storageBytes = 512;
 
 constexpr int exportOffset = 16; // tests make a template with 16 bytes in front of the weight and the bias after it
 
@@ -73,6 +75,14 @@ SLUICE_SEQUENCE static void forward(Session &s) {
     s.toDevice.wait({1});
     copyToDevice(s.toDevice, hostLogits, logits, "/fc/Gemm");
     s.toDevice.record({2});
+    s.compute.wait({2});
+  }
+  if (variant("storage")) {
+    s.compute.record({0});
+    s.storage.wait({0});
+    copyToStorage(s.storage, logits, storedLogits, "/fc/Gemm");
+    copyFromStorage(s.storage, storedLogits, logits, "/fc/Gemm");
+    s.storage.record({2});
     s.compute.wait({2});
   }
   k->crossEntropy.forward(s.compute, logits, s.batch(labels), loss, work);
@@ -123,6 +133,7 @@ int main(int argc, char **argv) {
   program.batch = 4;
   program.deviceBytes = variant("huge") ? size_t(1) << 46 : deviceBytes;
   program.hostBytes = hostBytes;
+  program.others.storage = variant("storage") ? storageBytes : 0;
   program.hostBudget = variant("host-budget") ? hostBytes + 215 : 0; // the variables are 216 bytes
   program.deviceBase = 896;
   program.threads = 1;
