@@ -67,7 +67,7 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
       return failWith(module, 2) << asked.error();
     const PlanRequest &request = *asked;
     planner::Problem problem =
-        problemOfStep(module, step, storages, *known, target, oneMemory, request.rate, request.errorBudget, home);
+        problemOfStep(module, step, storages, *known, {target, oneMemory, request.rate, request.errorBudget, home});
 
     planner::Answer keep = keepOf(problem, "step");
     if (auto *refused = std::get_if<planner::Refused>(&keep))
@@ -150,7 +150,7 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
     if (!evaluate)
       return 0;
     Storages storages(evaluate);
-    planner::Problem problem = problemOfStep(getOperation(), evaluate, storages, profile, target, oneMemory);
+    planner::Problem problem = problemOfStep(getOperation(), evaluate, storages, profile, {target, oneMemory});
     planner::Op reader; // of what is kept until the batch is done
     for (auto [index, buffer] : llvm::enumerate(problem.buffers))
       if (storages[buffer.id].kept)

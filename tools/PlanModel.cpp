@@ -59,9 +59,9 @@ ModelProblem PlannedModel::problem() {
   if (!request)
     return fail(2, request.error());
   Storages storages(step);
-  result.problem =
-      problemOfStep(compilation.module(), step, storages, *profile, options.pipeline.target, options.pipeline.oneMemory,
-                    request->rate, request->errorBudget, options.pipeline.home);
+  result.problem = problemOfStep(compilation.module(), step, storages, *profile,
+                                 {options.pipeline.target, options.pipeline.oneMemory, request->rate,
+                                  request->errorBudget, options.pipeline.home});
   result.options = request->options;
   result.device = profile->device;
   return result;

@@ -14,14 +14,20 @@
 
 namespace sluice {
 
+struct ProblemOptions {
+  Target target = Target::Host; ///< whose copies they are
+  /// The base counts the staging slots of batches, too, which are all that the host arena then holds.
+  bool oneMemory = false;
+  int rate = 0; ///< of zfp forms that have none; 0: zfp's own
+  /// With it buffers have packed forms of all rates unless one is given, and the errors of each: as the profile
+  /// measured them, or else usual ones.
+  std::optional<double> errorBudget = {};
+  Space home = Space::Host; ///< of what is offloaded; the profile has a link to it
+};
+
 /// Ops carry `train.cost` and `train.stage`. Buffer::id is the storage's index in `buffers`; base is everything that
-/// outlives the step. What copies can do is the target's. Forms of zfp without a rate have the sizes of
-/// `rate`, 0: zfp's own. Tensors below 4 KiB stay on the device or run again. With `oneMemory` base counts the staging
-/// slots of batches, too, which are all that the host arena then holds. With an error budget buffers have packed forms
-/// of all rates unless one is given, and the errors of each: as the profile measured them, or else usual ones. What is
-/// offloaded goes to `home`, to which the profile has a link.
+/// outlives the step. Tensors below 4 KiB stay on the device or run again.
 planner::Problem problemOfStep(mlir::ModuleOp module, mlir::func::FuncOp step, const Storages &storages,
-                               const planner::Profile &profile, Target target, bool oneMemory, int rate = 0,
-                               std::optional<double> errorBudget = {}, Space home = Space::Host);
+                               const planner::Profile &profile, const ProblemOptions &options);
 
 } // namespace sluice
