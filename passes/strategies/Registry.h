@@ -61,6 +61,7 @@ struct Strategy {
   Abilities actions = {};        ///< that its plans may consist of, besides what is kept
   bool lossyAsPublished = false; ///< on chains it uses its lossy actions whether options allow them or not
   bool reference = false;        ///< its arena is what percentages refer to: packed as tightly as can be
+  bool movesAny = false;         ///< may move all activations; does where its plan of least live bytes packs badly
   bool takesOver = false;        ///< answers with the best of its own plan and those of the others
 
   /// The largest problem, in ops, and chain, in stages, for which a strategy that takes over asks this one, too.
