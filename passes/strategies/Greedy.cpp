@@ -56,6 +56,19 @@ Bytes offloadEarliest(const Problem &problem, Bytes memory, Bytes smallest, Plan
   return room.peak();
 }
 
+std::optional<Plan> movingAll(const Problem &problem, Bytes smallest, Plan plan) {
+  const Bytes peak = peakBytes(problem, expand(problem, plan));
+  const std::vector<std::vector<Gap>> gaps = gapsOf(problem, plan, Gaps::Longest);
+  for (size_t b = 0; b < problem.buffers.size(); ++b)
+    if (plan.decisions[b].action == Action::Keep && problem.buffers[b].offloadable && !gaps[b].empty() &&
+        problem.buffers[b].bytes >= smallest) {
+      plan.decisions[b].action = Action::Offload;
+      plan.decisions[b].reason = "makes room for places";
+    }
+  widenGaps(problem, plan);
+  return placeTransfers(problem, peak, plan, {false}) ? std::optional(std::move(plan)) : std::nullopt;
+}
+
 bool giveBack(const Problem &problem, Bytes memory, Plan &plan) {
   Room room(problem, memory, plan);
   const std::vector<Accesses> accesses = accessesOf(problem);
@@ -122,6 +135,7 @@ Strategy greedyStrategy() {
   Strategy s{"greedy", "offload the earliest-born activations (Beaumont et al. 2020)", planGreedy, chainGreedy};
   s.knobs = {{"min-copy"}, {"every"}};
   s.actions = {Action::Offload};
+  s.movesAny = true;
   return s;
 }
 

@@ -254,11 +254,6 @@ void LossyForms::packCopies(const FormWish &wish, Plan &plan) const {
   }
 }
 
-Options withLossy(Options options, Codec::Kind only) {
-  options.executable = options.executable - (lossyActions() - Abilities{only});
-  return options;
-}
-
 Answer faster(const Problem &problem, Answer one, Answer other) {
   const Plan *a = std::get_if<Plan>(&one), *b = std::get_if<Plan>(&other);
   if (a && b)

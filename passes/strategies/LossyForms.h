@@ -86,10 +86,6 @@ private:
   std::vector<std::vector<CopyForm>> copies; ///< by buffer; the first one is exact
 };
 
-/// The options without lossy actions but this codec, None for none: a search among fewer actions may find what one
-/// among all misses.
-Options withLossy(Options options, Codec::Kind only);
-
 /// The faster plan; without any the one that fits into less.
 Answer faster(const Problem &problem, Answer one, Answer other);
 

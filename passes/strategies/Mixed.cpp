@@ -36,27 +36,52 @@
 
 namespace sluice::planner {
 
-/// Under an error budget also the plan of exact actions alone and those with one codec, from which the search among all
-/// goes on: so no codec that is allowed makes a plan slower.
-static Answer planOwn(const Problem &problem, Bytes memory, const Options &options) {
-  if (!problem.errorBudget)
-    return MixedSearch(problem, memory, options).run();
-  Problem exactly = problem;
-  exactly.errorBudget.reset();
-  const Options exact = withLossy(options, Codec::None);
-  Answer best = MixedSearch(exactly, memory, exact).run();
+static bool mayRound(const Options &options) { return !(options.executable & lossyActions()).empty(); }
+
+/// The lossy codecs that options let plans use.
+static std::vector<Codec::Kind> codecsOf(const Options &options) {
   std::vector<Codec::Kind> codecs;
   for (const CodecFacts &codec : codecTable)
     if (!codec.exact && options.executable.has(codec.kind))
       codecs.push_back(codec.kind);
-  std::vector<MixedSearch::Found> found;
-  for (const Codec::Kind codec : codecs.size() > 1 ? codecs : std::vector<Codec::Kind>()) {
-    const Options one = withLossy(options, codec);
-    MixedSearch search(problem, memory, one);
-    best = faster(problem, std::move(best), search.run());
-    found.push_back(search.found(codec));
+  return codecs;
+}
+
+/// Under an error budget exact actions alone, and each codec alone: so no codec that is allowed makes a plan slower.
+static std::vector<Options> fewerCodecs(const Problem &problem, const Options &options) {
+  if (!problem.errorBudget || !mayRound(options))
+    return {};
+  const auto without = [&](Abilities others) {
+    Options fewer = options;
+    fewer.executable = options.executable - others;
+    return fewer;
+  };
+  std::vector<Options> sets = {without(lossyActions())};
+  if (const std::vector<Codec::Kind> codecs = codecsOf(options); codecs.size() > 1)
+    for (const Codec::Kind codec : codecs)
+      sets.push_back(without(lossyCodecs() - Abilities{codec}));
+  return sets;
+}
+
+/// Exact actions need no search for forms; several codecs go on from where the searches with each of them ended.
+static Answer planOwn(const Problem &problem, Bytes memory, const Options &options) {
+  if (!problem.errorBudget)
+    return MixedSearch(problem, memory, options).run();
+  if (!mayRound(options)) {
+    Problem exactly = problem;
+    exactly.errorBudget.reset();
+    return MixedSearch(exactly, memory, options).run();
   }
-  return faster(problem, std::move(best), MixedSearch(problem, memory, options).run(found));
+  std::vector<SearchEnd> ends;
+  if (options.known)
+    for (const KnownPlans &fewer : options.known->fewer)
+      if (fewer.end)
+        ends.push_back(*fewer.end);
+  MixedSearch search(problem, memory, options);
+  Answer answer = search.run(ends);
+  if (const std::vector<Codec::Kind> codecs = codecsOf(options); options.known && codecs.size() == 1)
+    options.known->end = std::make_shared<SearchEnd>(search.end(codecs.front()));
+  return answer;
 }
 
 static Answer planMixed(const Problem &problem, Bytes memory, const Options &options) {
@@ -79,6 +104,7 @@ Strategy mixedStrategy() {
   s.knobs = {{"trials", 1e7}, {"recompute"}, {"offload"}, {"encode"}, {"zvc"}, {"takeover"}};
   s.actions = allActions();
   s.takesOver = true;
+  s.fewer = fewerCodecs;
   s.takenOver = {0, 0};
   return s;
 }

@@ -33,7 +33,7 @@ MixedSearch::MixedSearch(const Problem &problem, Bytes memory, const Options &op
     frame.codec = Codec::Zvc;
 }
 
-Answer MixedSearch::run(const std::vector<Found> &others) {
+Answer MixedSearch::run(const std::vector<SearchEnd> &others) {
   search(others);
   if (!best.feasible && memory > 0) {
     // The search went after this budget and found nothing; the one for the least memory ends at the smallest that
@@ -45,8 +45,8 @@ Answer MixedSearch::run(const std::vector<Found> &others) {
   return answerOf(best, "mixed", memory);
 }
 
-MixedSearch::Found MixedSearch::found(Codec::Kind codec) const {
-  Found result{bestChoice, bestDropped, 0};
+SearchEnd MixedSearch::end(Codec::Kind codec) const {
+  SearchEnd result{bestChoice, bestDropped, 0};
   if (result.choice.rates)
     result.choice.rates->only = codec;
   if (bestRanking)
@@ -54,7 +54,7 @@ MixedSearch::Found MixedSearch::found(Codec::Kind codec) const {
   return result;
 }
 
-void MixedSearch::search(const std::vector<Found> &others) {
+void MixedSearch::search(const std::vector<SearchEnd> &others) {
   const double all = trials;
   best = combiner.attempt({});
   if (best.feasible)
@@ -80,7 +80,7 @@ void MixedSearch::search(const std::vector<Found> &others) {
   }
   frame = tried.front();
   sweepEveryGap(all / 10);
-  for (const Found &other : others) {
+  for (const SearchEnd &other : others) {
     ranking = &rankings[std::min(other.ranking, rankings.size() - 1)];
     attempt(other.choice, other.dropped);
   }

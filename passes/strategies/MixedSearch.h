@@ -7,25 +7,25 @@
 
 namespace sluice::planner {
 
+/// The best that a search found.
+struct SearchEnd {
+  Choice choice;
+  std::vector<int> dropped;
+  size_t ranking = 0;
+};
+
 /// Of one problem and memory; both and the options must outlive it.
 class MixedSearch {
 public:
   MixedSearch(const Problem &problem, Bytes memory, const Options &options);
 
-  /// What another search among fewer actions found, to go on from.
-  struct Found {
-    Choice choice;
-    std::vector<int> dropped;
-    size_t ranking = 0;
-  };
-
-  /// `others`: searches among some of these actions, which this one goes on from.
-  Answer run(const std::vector<Found> &others = {});
+  /// `others`: of searches among some of these actions, which this one goes on from.
+  Answer run(const std::vector<SearchEnd> &others = {});
   /// The best choice, of forms of this codec alone.
-  Found found(Codec::Kind codec) const;
+  SearchEnd end(Codec::Kind codec) const;
 
 private:
-  void search(const std::vector<Found> &others);
+  void search(const std::vector<SearchEnd> &others);
 
   /// What trials have in common, one after the other: who is packed in device memory, and how.
   std::vector<Choice> frames() const;

@@ -8,6 +8,7 @@
 
 #include <limits>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -16,12 +17,18 @@ namespace sluice::planner {
 /// Stands for no limit, in bytes: more than any device or host has.
 constexpr Bytes noBudget = Bytes(1) << 60;
 
+struct SearchEnd; // MixedSearch.h
+
 /// Results that do not depend on the budget, kept for planning one problem with the same options again.
 struct KnownPlans {
   /// A strategy's plan of fewest live bytes; not packed where its arena is 0.
   std::map<std::string, Answer> least;
   /// keep's, packed as tightly as can be, by name of the function.
   std::map<std::string, Answer> keep;
+  /// By the sets of fewer actions that the strategy plans with, too (Strategy::fewer), in their order.
+  std::vector<KnownPlans> fewer = {};
+  /// Where mixed's last search ended; one among more actions goes on from there.
+  std::shared_ptr<const SearchEnd> end = nullptr;
 };
 
 struct Options {
@@ -61,7 +68,10 @@ struct Strategy {
   Abilities actions = {};        ///< that its plans may consist of, besides what is kept
   bool lossyAsPublished = false; ///< on chains it uses its lossy actions whether options allow them or not
   bool reference = false;        ///< its arena is what percentages refer to: packed as tightly as can be
+  bool movesAny = false;         ///< may move all activations; does where its plan of least live bytes packs badly
   bool takesOver = false;        ///< answers with the best of its own plan and those of the others
+  /// Options with fewer actions whose plans, packed, compete with the one of all; they are made first. Null: none.
+  std::vector<Options> (*fewer)(const Problem &problem, const Options &options) = nullptr;
 
   /// The largest problem, in ops, and chain, in stages, for which a strategy that takes over asks this one, too.
   struct {

@@ -4,11 +4,13 @@
 #include "passes/planner/Bounds.h"
 #include "passes/planner/Simulate.h"
 #include "passes/strategies/ChainProblem.h"
+#include "passes/strategies/LossyForms.h"
 #include "passes/strategies/Strategies.h"
 #include "passes/strategies/WithinBudget.h"
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <stdexcept>
@@ -39,7 +41,8 @@ static std::optional<Plan> fasterForLess(const Problem &problem, Bytes budget, c
   for (const Bytes less : tenthsBelow(problem, budget, actions, span)) {
     const Answer unpacked = strategyAnswer(strategy, problem, less, options);
     const Plan *plan = std::get_if<Plan>(&unpacked);
-    if (!plan || simulate(problem, *plan).makespan >= span)
+    // One that is planned again until it packs may be faster by a little.
+    if (!plan || simulate(problem, *plan).makespan >= 1.001 * span)
       continue;
     Answer answer = Planner(problem, strategy, options, less).run(less);
     if (Plan *faster = std::get_if<Plan>(&answer))
@@ -151,12 +154,31 @@ static Answer noSlower(const Problem &problem, Bytes budget, const Strategy &str
   return answer;
 }
 
+/// The fastest of what a strategy plans with all actions and with each set of fewer ones. Packed, because the fastest
+/// plan of all actions may not pack, and the one that it becomes within less may be slower than a plan of fewer that
+/// packs.
+static Answer withFewer(const Problem &problem, const Strategy &strategy, const Options &options,
+                        const std::function<Answer(const Options &)> &plan) {
+  std::vector<Options> sets = strategy.fewer ? strategy.fewer(problem, options) : std::vector<Options>();
+  options.known->fewer.resize(sets.size());
+  std::optional<Answer> best;
+  for (size_t i = 0; i < sets.size(); ++i) {
+    sets[i].known = &options.known->fewer[i];
+    Answer answer = plan(sets[i]);
+    best = best ? faster(problem, std::move(*best), std::move(answer)) : std::move(answer);
+  }
+  Answer all = plan(options);
+  return best ? faster(problem, std::move(*best), std::move(all)) : all;
+}
+
 /// The best of all. Where planning takes no time to speak of, all of them plan for less, too; longer programs have so
 /// many trials that more memory has not been seen to make the plan slower.
 static Answer bestOfAll(const Problem &problem, Bytes budget, const Strategy &strategy, const Options &options) {
   constexpr size_t fewOps = 150;
   const auto best = [&](Bytes memory) {
-    return BestOfAll(problem, memory, options, Planner(problem, strategy, options).run(memory)).run();
+    Answer own = withFewer(problem, strategy, options,
+                           [&](const Options &set) { return Planner(problem, strategy, set).run(memory); });
+    return BestOfAll(problem, memory, options, std::move(own)).run();
   };
   Answer answer = best(budget);
   const Plan *plan = std::get_if<Plan>(&answer);
@@ -173,19 +195,24 @@ static Answer bestOfAll(const Problem &problem, Bytes budget, const Strategy &st
   return answer;
 }
 
+Answer runStrategy(const Problem &problem, Bytes budget, const Strategy &strategy, const Options &options) {
+  Options allowed = withoutUnnamed(options);
+  KnownPlans known;
+  if (!allowed.known)
+    allowed.known = &known;
+  if (takesOver(strategy, options))
+    return bestOfAll(problem, budget, strategy, allowed);
+  return withFewer(problem, strategy, allowed,
+                   [&](const Options &set) { return noSlower(problem, budget, strategy, set); });
+}
+
 Answer runStrategy(const Problem &problem, Bytes budget, const std::string &name, const Options &options) {
   if (Status status = checkProblem(problem); !status)
     return Refused{status.error()};
   const Result<const Strategy *> found = findStrategy(name, options);
   if (!found)
     return Refused{found.error()};
-  const Strategy *strategy = *found;
-  Options allowed = withoutUnnamed(options);
-  KnownPlans known;
-  if (!allowed.known)
-    allowed.known = &known;
-  return takesOver(*strategy, options) ? bestOfAll(problem, budget, *strategy, allowed)
-                                       : noSlower(problem, budget, *strategy, allowed);
+  return runStrategy(problem, budget, **found, options);
 }
 
 static std::vector<bool> offloadedOf(const ChainPlan &plan) {

@@ -5,6 +5,7 @@
 #include "passes/strategies/Combine.h"
 
 #include <functional>
+#include <optional>
 
 namespace sluice::planner {
 
@@ -25,6 +26,10 @@ Attempt bestRematerialization(const Combiner &combiner, int slots);
 /// until the plan fits `memory`. Returns the live bytes that remain at the peak with gaps of that kind at their
 /// longest. Positions are left to placeTransfers().
 Bytes offloadEarliest(const Problem &problem, Bytes memory, Bytes smallest, Plan &plan, Gaps gaps = Gaps::Longest);
+
+/// The plan with all of those kept tensors offloaded, which leave for as long as they can; nothing where it then needs
+/// more live bytes.
+std::optional<Plan> movingAll(const Problem &problem, Bytes smallest, Plan plan);
 
 /// Lets offloaded tensors stay on the device, latest-born first, where live bytes remain within `memory`. True when any
 /// does. Other positions are left as they are.

@@ -259,7 +259,10 @@ static Strategy described(const char *name, const char *summary, PlanFunction pl
 }
 
 Strategy vdnnStrategy() {
-  return described("vdnn", "threshold on time per byte, as Beaumont et al. 2020 compare with", planVdnn, chainVdnn, {});
+  Strategy s =
+      described("vdnn", "threshold on time per byte, as Beaumont et al. 2020 compare with", planVdnn, chainVdnn, {});
+  s.movesAny = true;
+  return s;
 }
 Strategy vdnnAllStrategy() {
   return described("vdnn-all", "offload every layer's input (Rhu et al. 2016)", planVdnnAll, chainVdnnAll,

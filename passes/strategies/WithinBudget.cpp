@@ -8,6 +8,7 @@
 #include "passes/planner/Pack.h"
 #include "passes/planner/Program.h"
 #include "passes/planner/Words.h"
+#include "passes/strategies/Strategies.h"
 
 #include <algorithm>
 #include <stdexcept>
@@ -105,6 +106,14 @@ Bytes Planner::least(Bytes budget) {
       return peak;
     // Packed for its own load, whatever the budget, so that the figure does not depend on who asks.
     measure(problem, options, problem.base, *plan);
+    // Of plans with equally many live bytes those that move more leave holes that others fit into.
+    if (strategy.movesAny && options.knobs.empty() && options.executable.has(Action::Offload) &&
+        plan->arenaBytes > plan->peakBytes)
+      if (std::optional<Plan> all = movingAll(problem, smallestCopy(problem), *plan)) {
+        measure(problem, options, problem.base, *all);
+        if (all->arenaBytes < plan->arenaBytes)
+          *plan = std::move(*all);
+      }
   }
   return plan->arenaBytes;
 }

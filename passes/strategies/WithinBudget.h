@@ -11,6 +11,9 @@ namespace sluice::planner {
 /// strategy has no means to mend.
 Answer strategyAnswer(const Strategy &strategy, const Problem &problem, Bytes memory, const Options &options);
 
+/// runStrategy() of a strategy that need not be in the table; of a problem and knobs that are valid.
+Answer runStrategy(const Problem &problem, Bytes budget, const Strategy &strategy, const Options &options);
+
 /// Sets peak and arena of a plan. `budget`: packing ends when it is met.
 void measure(const Problem &problem, const Options &options, Bytes budget, Plan &plan);
 

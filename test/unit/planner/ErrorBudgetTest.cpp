@@ -9,6 +9,8 @@
 #include "passes/planner/Simulate.h"
 #include "passes/strategies/ChainProblem.h"
 #include "passes/strategies/LossyForms.h"
+#include "passes/strategies/Strategies.h"
+#include "passes/strategies/WithinBudget.h"
 #include "test/unit/MessageOf.h"
 #include "test/unit/planner/Instances.h"
 #include "test/unit/planner/RandomProblems.h"
@@ -253,6 +255,51 @@ TEST(ErrorBudget, IsKeptOnRandomPrograms) {
       }
     }
   }
+}
+
+/// With int8 the plan of least memory, as if nothing faster packed; without it keep's.
+Answer planSlowlyWithInt8(const Problem &problem, Bytes memory, const Options &options) {
+  if (!options.executable.has(Codec::Int8))
+    return keepPlan(problem);
+  const Strategy &greedy = **findStrategy("greedy", {});
+  const Answer none = greedy.plan(problem, 0, options);
+  return greedy.plan(problem, std::min(memory, std::get<Infeasible>(none).smallestMemory), options);
+}
+
+std::vector<Options> withoutInt8(const Problem &, const Options &options) {
+  Options fewer = options;
+  fewer.executable.remove(Codec::Int8);
+  return {fewer};
+}
+
+TEST(ErrorBudget, TakesThePlanOfFewerActionsWhereItIsFaster) {
+  const Problem p = rowOf(4, 1e-2);
+  Strategy strategy{"slow with int8", "", planSlowlyWithInt8};
+  strategy.actions = allActions();
+  const auto span = [&] {
+    return simulate(p, std::get<Plan>(runStrategy(p, noBudget, strategy, everythingAllowed({})))).makespan;
+  };
+  const Seconds kept = simulate(p, keepPlan(p)).makespan;
+  EXPECT_GT(span(), kept);
+  strategy.fewer = withoutInt8;
+  EXPECT_EQ(span(), kept);
+}
+
+TEST(ErrorBudget, PlansWithEachCodecAloneAndWithNone) {
+  const Strategy &mixed = **findStrategy("mixed", {});
+  Problem p = rowOf(4, 1e-2);
+  Options options;
+  options.executable = exactActions() | Abilities{Codec::Fp16, Codec::Int8, Action::Invert};
+  const std::vector<Options> sets = mixed.fewer(p, options);
+  ASSERT_EQ(sets.size(), 3U);
+  EXPECT_TRUE((sets[0].executable & lossyActions()).empty());
+  for (const size_t i : {1, 2}) {
+    EXPECT_EQ(sets[i].executable.has(Codec::Fp16), i == 1);
+    EXPECT_EQ(sets[i].executable.has(Codec::Int8), i == 2);
+    EXPECT_TRUE(sets[i].executable.has(Action::Invert));
+  }
+  p.errorBudget.reset();
+  EXPECT_TRUE(mixed.fewer(p, options).empty());
 }
 
 TEST(Packings, HaveAllRatesWhereTheyAreAskedFor) {

@@ -72,6 +72,29 @@ TEST(Monotone, RivalsOnNetworks) {
     expectMonotone(p, name, unpacked(options));
 }
 
+/// Bytes of a budget that is a share of what keep adds to the base.
+static Bytes budgetOf(const Problem &p, double share, const Options &options) {
+  const Bytes keep = std::get<Plan>(runStrategy(p, noBudget, "keep", options)).arenaBytes;
+  return p.base + static_cast<Bytes>(share * static_cast<double>(keep - p.base)) / 256 * 256;
+}
+
+TEST(Monotone, VdnnAllWherePlansArePackedAgain) {
+  const Problem p = bench::network("densenet121", *loadProfile("v100-pcie"), 32, 224);
+  Options options;
+  options.executable = exactActions();
+  EXPECT_LE(spanOf(p, budgetOf(p, 0.4, options), "vdnn-all", options),
+            spanOf(p, budgetOf(p, 0.3, options), "vdnn-all", options));
+}
+
+TEST(Monotone, GreedyFitsWhereMovingAllDoes) {
+  const Problem p = bench::network("mobilenet_v2", *loadProfile("v100-pcie"), 32, 224);
+  Options options;
+  options.executable = exactActions();
+  const Bytes budget = budgetOf(p, 0.3, options);
+  for (const char *name : {"vdnn-all", "greedy", "dynprog", "vdnn", "autoswap"})
+    EXPECT_TRUE(std::holds_alternative<Plan>(runStrategy(p, budget, name, options))) << name;
+}
+
 TEST(Monotone, RivalsFitWhereWeakerOnesDo) {
   const Problem p = bench::network("densenet121", *loadProfile("v100-pcie"), 8, 128);
   Options options;

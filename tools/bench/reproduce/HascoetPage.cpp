@@ -22,12 +22,12 @@ Problem problemOf(const std::string &name, const Profile &profile) {
 const std::map<std::string, std::string> raw = {{"fp16", "0"}, {"invert", "0"}}, halves = {{"invert", "0"}};
 
 void ablation(std::ostream &page, const Profile &profile) {
-  page << "## Table 2: ablation at the most that is offloaded, ms a step, BatchNorm not inverted\n\nThe first three "
-          "have "
-          "no streams beside compute: compute and copies one after the other. The last is the strategy hascoet, "
-          "simulated.\n\n"
-          "| network | nothing offloaded | one after the other, pageable | pinned | and fp16 | and parallel streams "
-          "|\n|---|---|---|---|---|---|\n";
+  page << "## Table 2: ablation at the most that is offloaded, ms a step, BatchNorm not inverted\n\nThe columns "
+          "`sum` are added up, not simulated: compute and copies one after the other,\nwithout streams beside compute. "
+          "The first and the last are simulated, the last as the strategy hascoet.\n\n"
+          "| network | nothing offloaded | sum, pageable | sum, pinned | sum, pinned and fp16 | pinned, fp16 and "
+          "parallel "
+          "streams |\n|---|---|---|---|---|---|\n";
   for (const char *name : names) {
     const Problem p = problemOf(name, profile);
     const Outcome keep = outcome(p, "keep"), whole = outcome(p, "hascoet", raw), half = outcome(p, "hascoet", halves);

@@ -104,8 +104,8 @@ void mixedSweep(std::ostream &page) {
          "or costs re-runs; encodings are free and every byte counts once, so it is not always reachable. checkmate is "
          "solved\nrelaxed and rounded (knob `relaxed`), for networks of "
       << largestProgram
-      << " ops at most. No strategy is slower with more memory, but for hundredths of a percent of vdnn-all: where its "
-         "own plan for a smaller\ntenth of the activations is faster, that one is taken.\n\n";
+      << " ops at most. No strategy is slower with more memory: where its own plan for a smaller\ntenth of the "
+         "activations is faster, that one is taken.\n\n";
   const Profile profile = *loadProfile("v100-pcie");
   for (const char *name : {"resnet50", "resnet152", "densenet121", "mobilenet_v2", "unet_bn", "vgg16", "vgg19", "unet"})
     sweep(page, name, profile);

@@ -50,4 +50,7 @@ void planningGrowth(std::ostream &page);
 /// What copies in pieces could gain at most.
 void splitCopies(std::ostream &page);
 
+/// How much of the copies' time runs beside compute, by strategy.
+void hiddenCopies(std::ostream &page);
+
 } // namespace sluice::bench

@@ -32,7 +32,8 @@ void pinnedMemory(std::ostream &page) {
           "average on "
           "AlexNet(128) and 67 % on VGG-16(16) (its abstract says\nup to 60 %), which are "
        << percent(0.36 + 1.0 / 32) << " and " << percent(0.67 + 1.0 / 32)
-       << " zeros; activations of trained networks are needed to measure them. Pinned memory by z, MiB:\n\n| network | "
+       << " zeros; activations of trained networks are needed to measure them. Pinned memory by z, computed so, "
+          "MiB:\n\n| network | "
           "none | 0.5 | "
           "0.7 |\n|---|---|---|---|\n";
   for (const auto &row : rows) {

@@ -43,7 +43,8 @@ int main(int argc, char **argv) {
                {"13-freelunch-tables", freeLunchTables},
                {"14-freelunch-sizes", freeLunchSizes},
                {"16-mixed", mixedSweep},
-               {"split-copies", splitCopies}};
+               {"split-copies", splitCopies},
+               {"hidden-copies", hiddenCopies}};
   const bool known = argc < 3 || std::any_of(
                                      std::begin(pages), std::end(pages),
                                      [&](const auto &page) { return std::string(page.name) == argv[2]; });
