@@ -2,9 +2,12 @@
 // Packed forms of buffers: sizes, times, readers that can use them as they are, errors.
 #include "passes/plan/BufferActions.h"
 
+#include "passes/analysis/InvertedStorages.h"
 #include "passes/analysis/Masks.h"
 #include "passes/planner/Errors.h"
 #include "passes/planner/Packings.h"
+
+#include "ir/RuntimeTypes.h"
 
 #include <cmath>
 
