@@ -24,6 +24,15 @@ static LogicalResult verifyInPlace(Operation *op, Attribute value) {
   return success();
 }
 
+static LogicalResult verifyOffsets(Operation *op, Attribute value) {
+  auto list = dyn_cast<DenseI64ArrayAttr>(value);
+  if (!list || list.size() != op->getNumResults() + 1 ||
+      llvm::any_of(list.asArrayRef(), [](int64_t n) { return n < -1; }))
+    return op->emitOpError() << "needs '" << attr::Offsets::getNameStr() << "' with an offset, or -1, for each of its "
+                             << op->getNumResults() << " results and for its workspace, has " << value;
+  return success();
+}
+
 LogicalResult AlgorithmAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringAttr, int64_t parts,
                                     int64_t granted) {
   if (parts < 1 || granted < 0)
@@ -94,6 +103,8 @@ LogicalResult TrainDialect::verifyOperationAttribute(Operation *op, NamedAttribu
     return verifyKind<AlgorithmAttr>(op, attribute, "a #train.algorithm");
   if (name == attr::Plan::getNameStr()) // A6
     return verifyPlan(op, attribute);
+  if (name == attr::Offsets::getNameStr()) // A7
+    return verifyOffsets(op, attribute.getValue());
   if (name == attr::Rule::getNameStr())
     return verifyKind<StringAttr>(op, attribute, "a string");
   return success();

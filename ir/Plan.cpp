@@ -64,6 +64,16 @@ LogicalResult RecomputeAttr::verify(function_ref<InFlightDiagnostic()> emitError
   return success();
 }
 
+LogicalResult PlaceAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringAttr storage, PlaceForm form,
+                                int32_t step, int64_t offset) {
+  if (step < 0 || offset < 0)
+    return emitError() << "the plan places " << storage << " at byte " << offset << " from step " << step << " on";
+  if (storage.empty() != (form == PlaceForm::Workspace))
+    return emitError() << "the plan places the " << stringifyPlaceForm(form) << " bytes of storage " << storage
+                       << ": workspaces have none, others have one";
+  return success();
+}
+
 static LogicalResult verifyFigures(function_ref<InFlightDiagnostic()> emitError, ArrayRef<int64_t> sizes,
                                    ArrayRef<FloatAttr> times) {
   for (int64_t bytes : sizes)
@@ -77,9 +87,9 @@ static LogicalResult verifyFigures(function_ref<InFlightDiagnostic()> emitError,
 
 LogicalResult PlanAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringAttr, int64_t budget, int64_t arena,
                                int64_t keepArena, int64_t base, int64_t floor, FloatAttr seconds, FloatAttr keepSeconds,
-                               FloatAttr lowerBound, FloatAttr longest, StringAttr home,
+                               FloatAttr lowerBound, FloatAttr longest, StringAttr home, int32_t rounds,
                                ArrayRef<DecisionAttr> decisions, ArrayRef<RecomputeAttr> recomputes,
-                               ArrayRef<int32_t> alternatives) {
+                               ArrayRef<PlaceAttr> places, ArrayRef<int32_t> alternatives) {
   if (failed(verifyFigures(emitError, {budget, arena, keepArena, base, floor},
                            {seconds, keepSeconds, lowerBound, longest})))
     return failure();
@@ -89,6 +99,12 @@ LogicalResult PlanAttr::verify(function_ref<InFlightDiagnostic()> emitError, Str
   for (DecisionAttr decision : decisions)
     if (!decided.insert(decision.getStorage().getValue()).second)
       return emitError() << "the plan decides twice for " << decision.getStorage();
+  if (rounds < 1)
+    return emitError() << "the plan was made " << rounds << " times";
+  llvm::DenseSet<std::tuple<StringAttr, PlaceForm, int32_t>> placed;
+  for (PlaceAttr place : places)
+    if (!placed.insert({place.getStorage(), place.getForm(), place.getStep()}).second)
+      return emitError() << "the plan places " << place.getStorage() << " twice from step " << place.getStep() << " on";
   for (size_t i = 1; i < recomputes.size(); ++i)
     if (recomputes[i].getBefore() < recomputes[i - 1].getBefore())
       return emitError() << "the plan recomputes before op " << recomputes[i].getBefore() << " after it did before op "

@@ -62,29 +62,52 @@ def Train_RecomputeAttr : AttrDef<TrainDialect, "Recompute"> {
   let genVerifyDecl = 1;
 }
 
+def Train_PlaceForm : I32EnumAttr<"PlaceForm", "whose bytes lie at a place of a plan", [
+    I32EnumAttrCase<"Raw", 0, "raw">, I32EnumAttrCase<"Packed", 1, "packed">, I32EnumAttrCase<"Workspace", 2, "workspace">]> {
+  let cppNamespace = "::sluice::train";
+  let genSpecializedAttr = 0;
+}
+
+def Train_PlaceAttr : AttrDef<TrainDialect, "Place"> {
+  let mnemonic = "place";
+  let summary = "where in the device arena a storage lies from step `step` on";
+  let description = [{
+    Steps count the ops with a kernel from 0, those that run again included, in the order in which the plan runs them. A raw storage has a place for
+    each time that it is written anew, which is its step, or comes back, for which it is the step that comes next. A packed form, or what an
+    inversion saves, is made after its step. A workspace has no storage: it is that of the step.
+  }];
+  let parameters = (ins Train_Text:$storage, DefaultValuedParameter<"PlaceForm", "PlaceForm::Raw">:$form, "int32_t":$step, "int64_t":$offset);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
 def Train_PlanAttr : AttrDef<TrainDialect, "Plan"> {
   let mnemonic = "plan";
   let summary = "what plan-memory decided for a step";
   let description = [{
     `budget` was asked for; `arena` is what the plan needs, `keep_arena` what keep does, `base` of it outlives the step, and no plan of
     whole tensors goes below `floor`. `seconds` of a step are predicted, as are `keep_seconds`; no plan is faster than `lower_bound`;
-    `longest` is that of any single kernel or copy. `home` is the arena that offloaded storages go to. `alternatives` has an index into the `alternatives` of each op's cost.
+    `longest` is that of any single kernel or copy. `home` is the arena that offloaded storages go to. `rounds` plans were made, more than one
+    where placing the program took more than the plan said. `places` is how the plan was packed; what has none is packed by assign-slots.
+    `alternatives` has an index into the `alternatives` of each op's cost.
 
     ```mlir
     #train.plan<strategy = "greedy", budget = 164096, arena = 164096, keep_arena = 180480, base = 98560
       decisions [<storage = "fc1_y", action = offload
                   absences [<leave_after = 1, free_before = 3, return_after = 6, needed_by = 8>]>,
                  <storage = "fc3_y", action = recompute>]
-      recomputes [<before 6 : 2>]>
+      recomputes [<before 6 : 2>]
+      places [<storage = "fc1_y", step = 0, offset = 98560>, <form = workspace, step = 3, offset = 147712>]>
     ```
   }];
   let parameters = (ins "::mlir::StringAttr":$strategy, Train_Bytes:$budget, Train_Bytes:$arena, Train_Bytes:$keep_arena,
     Train_Bytes:$base, Train_Bytes:$floor, Train_Seconds:$seconds, Train_Seconds:$keep_seconds, Train_Seconds:$lower_bound,
-    Train_Seconds:$longest, Train_Arena:$home, OptionalArrayRefParameter<"DecisionAttr">:$decisions,
-    OptionalArrayRefParameter<"RecomputeAttr">:$recomputes, OptionalArrayRefParameter<"int32_t">:$alternatives);
+    Train_Seconds:$longest, Train_Arena:$home, DefaultValuedParameter<"int32_t", "1">:$rounds,
+    OptionalArrayRefParameter<"DecisionAttr">:$decisions, OptionalArrayRefParameter<"RecomputeAttr">:$recomputes,
+    OptionalArrayRefParameter<"PlaceAttr">:$places, OptionalArrayRefParameter<"int32_t">:$alternatives);
   let assemblyFormat = [{
-    `<` struct($strategy, $budget, $arena, $keep_arena, $base, $floor, $seconds, $keep_seconds, $lower_bound, $longest, $home)
-    (`decisions` `[` $decisions^ `]`)? (`recomputes` `[` $recomputes^ `]`)? (`alternatives` `[` $alternatives^ `]`)? `>`
+    `<` struct($strategy, $budget, $arena, $keep_arena, $base, $floor, $seconds, $keep_seconds, $lower_bound, $longest, $home, $rounds)
+    (`decisions` `[` $decisions^ `]`)? (`recomputes` `[` $recomputes^ `]`)? (`places` `[` $places^ `]`)? (`alternatives` `[` $alternatives^ `]`)? `>`
   }];
   let genVerifyDecl = 1;
 }

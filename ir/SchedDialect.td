@@ -27,7 +27,8 @@ def SchedDialect : Dialect {
       stream, and at the end the compute stream has waited for every copy. So steps may follow each other without further synchronization.
     - *Next batch.* Copies from staging slots are part of the program, but issued by the runtime's data reader after everything else.
 
-    After schedule-streams buffers have sizes; after assign-slots also offsets and lifetimes, and the program its arena sizes.
+    After schedule-streams buffers have sizes, and those that the plan placed their offsets; after assign-slots all have offsets and lifetimes, and
+    the program its arena sizes.
   }];
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;

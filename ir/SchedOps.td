@@ -48,8 +48,8 @@ def Sched_ProgramOp : Sched_Op<"program", [Symbol, IsolatedFromAbove, SingleBloc
 def Sched_BufferOp : Sched_Op<"buffer", [DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>]> {
   let summary = "bytes of an arena; a transient of the step, or one of the kinds that outlive it";
   let description = [{
-    Without a kind the buffer is a transient: assign-slots gives it an offset and the steps in which its bytes are in use, both ends
-    included; before and after them other buffers may have the bytes. The kinds outlive the step and are the same bytes in every
+    Without a kind the buffer is a transient: assign-slots gives it an offset, unless the plan has, and the steps in which its bytes are in use, both
+    ends included; before and after them other buffers may have the bytes. The kinds outlive the step and are the same bytes in every
     program of the module:
 
     - `variable(@w)`: the slot of a train.variable.

@@ -116,6 +116,7 @@ using Algorithm = TrainDialect::AlgorithmAttrHelper;
 using Rule = TrainDialect::RuleAttrHelper;
 using Plan = TrainDialect::PlanAttrHelper;
 using Unreached = TrainDialect::UnreachedAttrHelper;
+using Offsets = TrainDialect::OffsetsAttrHelper;
 
 template <typename Attached> auto get(mlir::Operation *op) { return Attached(op->getContext()).getAttr(op); }
 template <typename Attached> bool has(mlir::Operation *op) { return Attached(op->getContext()).isAttrPresent(op); }

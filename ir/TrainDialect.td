@@ -38,6 +38,7 @@ def TrainDialect : Dialect {
     - A4: `train.recompute`, on clones, stands on Recomputable ops; `train.inverse` on what an inversion runs.
     - A5: `train.algorithm` is a #train.algorithm: which of several ways the kernel computes in.
     - A6: `train.plan`, on @step and on the program that it becomes, is a #train.plan.
+    - A7: `train.offsets`, on what apply-plan leaves, has for each result and then for the workspace where in the device arena the plan puts them; -1: nowhere.
 
     `train.unreached` stands on variables that are parameters and that no gradient of the loss reaches: they keep their values.
 
@@ -49,7 +50,7 @@ def TrainDialect : Dialect {
   let discardableAttrs = (ins "::mlir::IntegerAttr":$forward, "::mlir::IntegerAttr":$backward, "::mlir::IntegerAttr":$stage,
     "::mlir::UnitAttr":$recompute, "::mlir::UnitAttr":$inverse, "::mlir::DenseI64ArrayAttr":$in_place, "::sluice::train::CostAttr":$cost,
     "::sluice::train::AlgorithmAttr":$algorithm, "::mlir::StringAttr":$rule, "::sluice::train::PlanAttr":$plan,
-    "::mlir::UnitAttr":$unreached);
+    "::mlir::UnitAttr":$unreached, "::mlir::DenseI64ArrayAttr":$offsets);
   let hasOperationAttrVerify = 1;
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;

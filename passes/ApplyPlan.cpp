@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // apply-plan: one walk over the planned ops of @step. Before each op, in this order: awaits of copies and codecs whose
 // bytes may be reused from here on, masks that stand for what they were made of from here on, prefetches and decodings
-// that were issued after the op before, recomputed clones. Each op then reads the newest version of what it read.
+// that were issued after the op before, recomputed clones. Each op then reads the newest version of what it read, and
+// has the plan's offsets of what it makes.
 #include "passes/Passes.h"
 #include "passes/analysis/InvertedStorages.h"
 #include "passes/analysis/Masks.h"
 #include "passes/plan/PlacedAbsences.h"
 #include "passes/plan/PlanAttribute.h"
+#include "passes/plan/PlannedPlaces.h"
 #include "passes/plan/ProblemOfStep.h"
 #include "passes/planner/Words.h"
 
@@ -26,8 +28,9 @@ namespace {
 
 class Rewriter {
 public:
-  Rewriter(func::FuncOp step, planner::Plan plan, StringAttr home, const Storages &storages)
-      : step(step), plan(std::move(plan)), home(home), storages(storages), ops(plannedOps(step)),
+  Rewriter(func::FuncOp step, planner::Plan plan, const PlannedPlaces &places, StringAttr home,
+           const Storages &storages)
+      : step(step), plan(std::move(plan)), places(places), home(home), storages(storages), ops(plannedOps(step)),
         contents(forwardContents(step, storages)), handles(storages.all().size()),
         inverters(invertedStorages(step, storages)), placed(step, this->plan, storages, ops, contents, inverters) {}
 
@@ -50,6 +53,7 @@ public:
       recomputeUpTo(before, position);
       readNewest(before, op);
       noteWrites(op);
+      noteRun(op, op);
       OpBuilder after(op->getBlock(), std::next(op->getIterator()));
       for (int s : placed.copies.lookup(position))
         sendAway(after, s);
@@ -124,6 +128,22 @@ private:
       content[storages.of(result)] = result;
   }
 
+  /// The op, or one that runs again, is the next step.
+  void noteRun(Operation *original, Operation *op) {
+    SmallVector<StringRef> names;
+    for (int s : storages.writes(original))
+      names.push_back(storages[s].name);
+    places.note(op, names, PlaceForm::Raw, steps++);
+  }
+
+  /// What lies where the content of a storage is once more, for the next step.
+  void noteReturn(Operation *op, int s) { places.note(op, {storages[s].name}, PlaceForm::Raw, steps); }
+
+  /// What holds the content from the step before on.
+  void notePacked(Value packed, int s) {
+    places.note(packed.getDefiningOp(), {storages[s].name}, PlaceForm::Packed, steps - 1);
+  }
+
   /// Runs the segments again that the plan wants before this position.
   void recomputeUpTo(OpBuilder &before, int position) {
     for (; nextRecompute < plan.recomputes.size() && plan.recomputes[nextRecompute].before == position; ++nextRecompute)
@@ -152,12 +172,13 @@ private:
     if (d.action == Action::Invert) {
       StorageInversion inversion = inverters.lookup(s);
       if (inversion.op.savedType(inversion.operand))
-        handles[s] = inversion.op.buildSaved(b, inversion.operand, fromHalves(inversion));
+        notePacked(handles[s] = inversion.op.buildSaved(b, inversion.operand, fromHalves(inversion)), s);
       ++inverted;
       return;
     }
     bool positive = d.codec.kind == Codec::Mask && *maskIsPositive(contents[s], storages);
     handles[s] = EncodeOp::create(b, value.getLoc(), packedType(type, d.codec), value, codecName(d.codec), positive);
+    notePacked(handles[s], s);
     ++packed;
   }
 
@@ -177,6 +198,7 @@ private:
           PrefetchOp::create(b, original.getLoc(), cast<HostHandleType>(handles[s].getType()).getTensor(), handles[s]);
     else
       now = DecodeOp::create(b, original.getLoc(), original.getType(), handles[s], codecName(d.codec));
+    noteReturn(now.getDefiningOp(), s);
     replace(original, now);
   }
 
@@ -192,6 +214,7 @@ private:
       Operation *clone = b.clone(*op);
       OpBuilder beforeClone(clone);
       readNewest(beforeClone, clone);
+      PlannedPlaces::forget(clone);
       attr::set<attr::Inverse>(clone, b.getUnitAttr());
       for (auto [first, again] : llvm::zip(op->getResults(), clone->getResults()))
         remember(first, again);
@@ -201,8 +224,10 @@ private:
       operands.push_back(i == inversion.operand ? Value() : newest(b, operand));
     Value result = inversion.op.buildInverse(b, inversion.operand, operands, newest(b, inversion.op->getResult(0)),
                                              handles[s], fromHalves(inversion));
+    Value first = result; // of the bytes
     if (inversion.inPlace)
-      takeBytesOf(version.lookup(inversion.reruns.back()->getResult(0)), result);
+      takeBytesOf(first = version.lookup(inversion.reruns.back()->getResult(0)), result);
+    noteReturn(first.getDefiningOp(), s);
     for (auto [value, before] : outside)
       version[value] = before;
     return result;
@@ -228,11 +253,13 @@ private:
     attr::set<attr::Recompute>(clone, b.getUnitAttr());
     for (auto [first, again] : llvm::zip(op->getResults(), clone->getResults()))
       version[first] = again;
+    noteRun(op, clone);
     ++recomputed;
   }
 
   func::FuncOp step;
   planner::Plan plan;
+  const PlannedPlaces &places;
   const StringAttr home; ///< of what is offloaded
   const Storages &storages;
   SmallVector<Operation *> ops;
@@ -244,6 +271,7 @@ private:
   llvm::DenseMap<Value, Value> replaced; ///< and back
   llvm::DenseMap<int, Value> content;    ///< storage -> value written last, as the original names it
   size_t nextRecompute = 0;              ///< of the plan's segments, in order
+  int steps = 0;                         ///< that the plan counts, so far
 };
 
 StringRef nameOf(const Storage &storage) { return storage.name; }
@@ -264,7 +292,8 @@ struct ApplyPlan : sluice::impl::ApplyPlanBase<ApplyPlan> {
       step.emitError() << plan.error();
       return signalPassFailure();
     }
-    Rewriter rewriter(step, std::move(*plan), attribute.getHome(), storages);
+    const PlannedPlaces places(attribute);
+    Rewriter rewriter(step, std::move(*plan), places, attribute.getHome(), storages);
     if (failed(rewriter.run()))
       return signalPassFailure();
     offloads += rewriter.offloads;

@@ -2,14 +2,15 @@
 // assign-slots, over all programs of the module:
 //  1. the lifetime of every transient in steps (analysis/Lifetimes.h);
 //  2. offsets of what outlives a step, one after the other, once for all programs;
-//  3. offsets of transients by packing, each program for itself, in the space above;
+//  3. offsets of transients, each program for itself, in the space above: those that the plan gave, after a check, then
+//  the others by packing around them; all by packing where that is lower;
 //  4. the sizes of the arenas, with the pool that copies share at the end of the host's.
 #include "passes/Passes.h"
 #include "passes/analysis/Lifetimes.h"
 #include "passes/analysis/Storages.h"
 #include "passes/planner/Pack.h"
 
-#include "ir/Sched.h"
+#include "ir/Train.h"
 #include "runtime/PoolIndex.h"
 
 #include <map>
@@ -42,7 +43,8 @@ struct AssignSlots : sluice::impl::AssignSlotsBase<AssignSlots> {
     for (auto program : getOperation().getOps<ProgramOp>()) {
       Lifetimes lifetimes(program);
       for (const ArenaFacts &facts : arenaTable)
-        packTransients(program, lifetimes, sched::spaceOf(facts.space));
+        if (failed(placeTransients(program, lifetimes, sched::spaceOf(facts.space))))
+          return signalPassFailure();
       choosePool(program);
     }
     if (failed(finish()))
@@ -55,7 +57,9 @@ private:
     buffer.setOffsetAttr(Builder(&getContext()).getI64IntegerAttr(offset));
   }
   void placePersistent();
-  void packTransients(ProgramOp program, const Lifetimes &lifetimes, sched::Space space);
+  LogicalResult placeTransients(ProgramOp program, const Lifetimes &lifetimes, sched::Space space);
+  LogicalResult checkGiven(ArrayRef<BufferOp> owners, const std::vector<planner::PackItem> &items);
+  static planner::Packing around(ProgramOp program, std::vector<planner::PackItem> items, int64_t goodEnough);
   void choosePool(ProgramOp program);
   LogicalResult finish();
 
@@ -77,23 +81,81 @@ void AssignSlots::placePersistent() {
   });
 }
 
-/// Packing tries long lives early and late. Copies take steps that make lives of the same kernels longer here than the
-/// plan, which found room for them, saw them: so that both try the same, time is counted in items that begin. Whose
-/// lives meet stays as it is.
-void countBeginnings(std::vector<planner::PackItem> &items) {
-  std::vector<int64_t> begins;
-  for (const planner::PackItem &item : items)
-    begins.push_back(item.lower);
-  llvm::sort(begins);
-  begins.erase(std::unique(begins.begin(), begins.end()), begins.end());
-  for (planner::PackItem &item : items) {
-    item.lower = llvm::lower_bound(begins, item.lower) - begins.begin();
-    item.upper = llvm::lower_bound(begins, item.upper) - begins.begin();
+/// Of a buffer with an offset, for messages.
+static std::string placeOf(BufferOp buffer) {
+  const auto offset = static_cast<int64_t>(*buffer.getOffset());
+  return ("'" + buffer.getName() + "' at bytes " + Twine(offset) + " to " +
+          Twine(offset + slotBytes(buffer.getBytes())) + " in steps " + Twine(*buffer.getFirst()) + " to " +
+          Twine(*buffer.getLast()))
+      .str();
+}
+
+/// Whether the offsets that buffers have come from a plan for these lives.
+LogicalResult AssignSlots::checkGiven(ArrayRef<BufferOp> owners, const std::vector<planner::PackItem> &items) {
+  for (auto [owner, item] : llvm::zip(owners, items)) {
+    BufferOp buffer = owner;
+    const int64_t base = arena(buffer.getSpace()).base;
+    if (item.offset && *item.offset < 0)
+      return buffer.emitOpError() << "the plan puts " << placeOf(buffer) << ", below byte " << base
+                                  << ", where what outlives the step ends; transients lie above it";
+    if (item.offset && (base + *item.offset) % slotAlignment != 0)
+      return buffer.emitOpError() << "the plan puts " << placeOf(buffer) << "; an offset is a multiple of "
+                                  << slotAlignment;
   }
+  const auto pair = planner::fixedOverlap(items);
+  if (!pair)
+    return success();
+  if (cause)
+    cause->placesFail = true;
+  BufferOp one = owners[pair->first], other = owners[pair->second];
+  auto diagnostic = one.emitOpError() << "the plan puts " << placeOf(one) << " and " << placeOf(other)
+                                      << ", where they share bytes while both live";
+  diagnostic.attachNote(other.getLoc()) << "leave one of the places out, and it is chosen here";
+  return diagnostic;
+}
+
+/// Whether buffers live as long as the plan, which knows of no streams, says. To wait for one tensor is to wait for all
+/// before it on its stream, so that packed forms are given up earlier; tensors that stay whole live as planned.
+static bool livesAsPlanned(ProgramOp program) {
+  const train::PlanAttr plan = train::attr::get<train::attr::Plan>(program);
+  return plan && llvm::all_of(plan.getDecisions(), [](train::DecisionAttr decision) {
+           return decision.getAction() == train::ActionKind::Keep ||
+                  decision.getAction() == train::ActionKind::Offload ||
+                  decision.getAction() == train::ActionKind::Recompute;
+         });
+}
+
+/// Offsets above the base: those that items have, with the others around them, or all anew where that is lower.
+planner::Packing AssignSlots::around(ProgramOp program, std::vector<planner::PackItem> items, int64_t goodEnough) {
+  planner::countBeginnings(items);
+  planner::PackOptions options;
+  options.goodEnough = goodEnough;
+  planner::Packing given;
+  given.load = planner::packLoad(items);
+  size_t fixed = 0;
+  for (const planner::PackItem &item : items) {
+    fixed += item.offset.has_value();
+    given.offsets.push_back(item.offset.value_or(-1));
+    given.height = std::max(given.height, item.offset ? *item.offset + item.size : 0);
+  }
+  if (fixed == 0)
+    return planner::pack(items, options);
+  const int64_t planned = given.height;
+  if (fixed < items.size()) {
+    planner::PackOptions beside = options;
+    beside.goodEnough = std::max(goodEnough, planned);
+    given = planner::pack(items, beside);
+  }
+  if (given.height <= std::max(given.load, goodEnough) || (given.height == planned && livesAsPlanned(program)))
+    return given;
+  for (planner::PackItem &item : items)
+    item.offset.reset();
+  planner::Packing anew = planner::pack(items, options);
+  return anew.height < given.height ? anew : given;
 }
 
 /// Step 3.
-void AssignSlots::packTransients(ProgramOp program, const Lifetimes &lifetimes, sched::Space space) {
+LogicalResult AssignSlots::placeTransients(ProgramOp program, const Lifetimes &lifetimes, sched::Space space) {
   std::vector<planner::PackItem> items;
   SmallVector<BufferOp> owners;
   Builder builder(&getContext());
@@ -113,19 +175,22 @@ void AssignSlots::packTransients(ProgramOp program, const Lifetimes &lifetimes, 
     item.upper = life.last + 1;
     item.size = slotBytes(buffer.getBytes());
     item.alignment = slotAlignment;
+    if (buffer.getOffset())
+      item.offset = static_cast<int64_t>(*buffer.getOffset()) - arena(space).base;
     items.push_back(std::move(item));
     owners.push_back(buffer);
   }
   if (items.empty())
-    return;
-  countBeginnings(items);
-  planner::PackOptions options;
-  options.goodEnough = arena(space).transients; // a lower program than the tallest one gains nothing
-  planner::Packing packing = planner::pack(items, options);
+    return success();
+  if (failed(checkGiven(owners, items)))
+    return failure();
+  const planner::Packing packing =
+      around(program, std::move(items), arena(space).transients); // no lower than the tallest
   for (auto [buffer, offset] : llvm::zip(owners, packing.offsets))
     place(buffer, arena(space).base + offset);
   arena(space).transients = std::max(arena(space).transients, packing.height);
   arena(space).live = std::max(arena(space).live, packing.load);
+  return success();
 }
 
 /// Step 4: no more than all tensors of a step can need, which the pool holds until the step ends.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // group-launches, for each program and each kind of run that one launch may take several of, the last kind first:
 //  1. go through the runs of the kind in order; each joins the group at hand if it may, else begins the next one;
-//  2. move the runs of every group next to each other and mark them.
+//  2. move the runs of every group next to each other and mark them;
+//  3. take the plan's offsets from programs that changed.
 // Moving a run from one place to the other is allowed where nothing in between touches what it writes, or writes what
 // it reads. Other streams need no look: what they touch is a step in between as well, or the run does not touch it.
 #include "passes/Passes.h"
@@ -230,6 +231,13 @@ int64_t Grouping::run() {
   return saved;
 }
 
+/// Lives are no longer those that the plan has places for.
+void forgetOffsets(ProgramOp program) {
+  for (auto buffer : program.getBody().getOps<BufferOp>())
+    if (!buffer.outlivesStep())
+      buffer.removeOffsetAttr();
+}
+
 struct GroupLaunches : sluice::impl::GroupLaunchesBase<GroupLaunches> {
   using GroupLaunchesBase::GroupLaunchesBase;
 
@@ -239,7 +247,10 @@ struct GroupLaunches : sluice::impl::GroupLaunchesBase<GroupLaunches> {
       return signalPassFailure();
     }
     for (auto program : getOperation().getOps<ProgramOp>())
-      saved += Grouping(program, bytes).run();
+      if (const int64_t less = Grouping(program, bytes).run(); less > 0) {
+        saved += less;
+        forgetOffsets(program);
+      }
   }
 };
 

@@ -247,7 +247,8 @@ def PlanMemory : Pass<"sluice-plan-memory", "::mlir::ModuleOp"> {
   let summary = "choose an action for every activation of @step within the budget";
   let description = [{
     The only bridge between IR and planner: builds planner::Problem from the ops of @step and the buffers that they share, runs the strategy
-    and leaves its checked plan as the attribute `train.plan` of @step, for apply-plan and for reports. `keep`'s arena and the base, which
+    and leaves its checked plan as the attribute `train.plan` of @step, for apply-plan and for reports. The plan is packed as tightly as can be, and its
+    `places` say where each buffer lies, so that what was planned is what is placed. `keep`'s arena and the base, which
     percentages refer to, are there as well. A budget that no plan of the strategy meets is an error that names the smallest feasible one.
 
     ```mlir
@@ -258,7 +259,8 @@ def PlanMemory : Pass<"sluice-plan-memory", "::mlir::ModuleOp"> {
     func.func @step(...) -> tensor<f32> attributes {train.plan = #train.plan<strategy = "greedy", budget = 164096, arena = 164096, keep_arena = 180480, base = 98560
         decisions [<storage = "fc1_y", action = offload, bytes = 16384, ...
                      absences [<leave_after = 1, free_before = 3, return_after = 6, needed_by = 8>]>,
-                   <storage = "fc2_y", action = keep, bytes = 16384, ...>, ...]>} {
+                   <storage = "fc2_y", action = keep, bytes = 16384, ...>, ...]
+        places [<storage = "fc1_y", step = 0, offset = 98560>, ...]>} {
     ```
   }];
   let dependentDialects = ["::sluice::train::TrainDialect"];
@@ -285,7 +287,8 @@ def ApplyPlan : Pass<"sluice-apply-plan", "::mlir::ModuleOp"> {
     which later readers, fused regions that only compare the value with 0, read instead of it. Recompute: forward ops cloned before their backward user, marked `train.recompute`.
     Invert: an op that saves what cannot be rebuilt after the last forward access, one that rebuilds the rest before the first backward one;
     an addend is the sum less the other one, whose last ops are cloned before it, marked `train.inverse`.
-    Views of a value that came back are made again from it. Other actions are refused by name.
+    Views of a value that came back are made again from it. Other actions are refused by name. Ops that make what the plan places get
+    `train.offsets`, which schedule-streams gives the buffers.
 
     ```mlir
     %y = train.conv ...

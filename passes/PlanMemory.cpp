@@ -2,7 +2,8 @@
 // plan-memory, in order:
 //  1. build planner::Problem from the ops of @step and the storages that their values share;
 //  2. plan `keep` without a limit: its arena is what percentages refer to;
-//  3. run the strategy within the budget; a checked plan becomes the attribute `train.plan`, see PlanAttrs.td.
+//  3. run the strategy within the budget; a checked plan becomes the attribute `train.plan`, see PlanAttrs.td;
+//  4. pack that plan once more, as tightly as can be: the offsets are handed on.
 #include "passes/Passes.h"
 #include "passes/plan/Budget.h"
 #include "passes/plan/HostBudget.h"
@@ -104,7 +105,10 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
     std::vector<ActionCost> costs = actionCosts(problem, plan, timeline);
     const auto codecs = [&](Codec codec) { return request.withParameters(codec); };
     setLossyPlan(module, lossyPlan(problem, plan));
-    attr::set<attr::Plan>(step, planAttribute(step.getContext(), problem, plan, summary, costs, nodes, codecs));
+    summary.persistent = persistentBytes(module);
+    summary.rounds = cause ? cause->rounds : 1;
+    attr::set<attr::Plan>(step, planAttribute(step.getContext(), problem, plan, placeLives(problem, plan), summary,
+                                              costs, nodes, codecs));
     return success();
   }
 

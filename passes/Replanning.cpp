@@ -2,13 +2,14 @@
 // What depends on the plan runs on copies of the module:
 //  1. plan within the budget and place the program; plan with less by what the arena is too large, while that helps;
 //  2. plan with the least memory for which the strategy has a plan, and place that.
-// Placing hardly ever takes more than the plan said. Where it does, a remark says so. 2 does not depend on the budget:
-// its arena is what every budget from there on has a plan for, and none below; so a plan of 1 is not taken that a
-// budget below that arena happens to have.
+// The program lies where its plan was packed (`places` of #train.plan), so that placing takes more only where the
+// passes after planning make what the plan did not know of. Where it does, a remark and `rounds` of the plan say so. 2
+// does not depend on the budget: its arena is what every budget from there on has a plan for, and none below; so a plan
+// of 1 is not taken that a budget below that arena happens to have.
 #include "passes/Replanning.h"
 
 #include "ir/Sched.h"
-#include "passes/analysis/Storages.h"
+#include "passes/Passes.h"
 #include "passes/plan/PlanAttribute.h"
 #include "passes/strategies/Registry.h"
 
@@ -66,6 +67,7 @@ public:
 
 private:
   std::optional<Placed> place(const std::string &budget, int64_t shrink);
+  LogicalResult placeAnew(ModuleOp module);
   std::optional<Placed> planWithin(const std::string &budget);
   bool belowLeast(const Placed &placed);
 
@@ -83,6 +85,7 @@ private:
 std::optional<Placed> Replanning::place(const std::string &budget, int64_t shrink) {
   cause = {};
   cause.known = &known;
+  cause.rounds = std::max(plans, 1);
   complaints.clear();
   ScopedDiagnosticHandler handler(linearized->getContext(), [&](Diagnostic &diagnostic) {
     complaints.push_back(std::move(diagnostic));
@@ -98,7 +101,7 @@ std::optional<Placed> Replanning::place(const std::string &budget, int64_t shrin
     const Stage next = static_cast<Stage>(static_cast<int>(stage) + 1);
     PassManager pm(module->getContext());
     addPasses(pm, stage, next, planned, shrink, &cause);
-    if (failed(pm.run(*module)))
+    if (failed(pm.run(*module)) && !(cause.placesFail && succeeded(placeAnew(*module))))
       return std::nullopt;
     stage = next;
     if (stage == until && stage < last)
@@ -114,12 +117,25 @@ std::optional<Placed> Replanning::place(const std::string &budget, int64_t shrin
   return placed;
 }
 
+/// The program has lives that the plan did not foresee, so that its places cannot be taken: all are packed.
+LogicalResult Replanning::placeAnew(ModuleOp module) {
+  cause.placesFail = false;
+  complaints.clear();
+  module.walk([](sched::BufferOp buffer) {
+    if (!buffer.outlivesStep())
+      buffer.removeOffsetAttr();
+  });
+  PassManager pm(module.getContext());
+  pm.addPass(createAssignSlots({0, options.hostBudget}, &cause));
+  return pm.run(module);
+}
+
 /// Step 1. The last try has no memory left, so that the strategy says what it needs.
 std::optional<Placed> Replanning::planWithin(const std::string &budget) {
   int64_t shrink = 0;
   for (int attempt = 0;; ++attempt) {
-    std::optional<Placed> placed = place(budget, shrink);
     ++plans;
+    std::optional<Placed> placed = place(budget, shrink);
     if (!placed || placed->arena <= placed->budget)
       return placed;
     if (attempt == 0)

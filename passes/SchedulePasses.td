@@ -15,6 +15,7 @@ def ScheduleStreams : Pass<"sluice-schedule-streams", "::mlir::ModuleOp"> {
     - train.prefetch: h2d waits until compute has reached this place (the bytes that it writes are free from here on), and copies; the
       first reader waits for it.
     - train.encode and train.decode: as these, on the codec stream; a mask is made on compute.
+    - `train.offsets`, from the plan, become the offsets of buffers.
     - The copies of the next batch, from the staging slot of every input to its other batch slot, come last on h2d.
 
     Compute waits for every copy at the end. Waits that follow from earlier ones are left out. Reading a value whose bytes were overwritten
@@ -52,7 +53,7 @@ def GroupLaunches : Pass<"sluice-group-launches", "::mlir::ModuleOp"> {
 
     A group ends where an op in between needs what a member changes, or changes what it needs; where the buffers that live longer or begin earlier exceed
     `bytes`; after as many runs as one launch takes (runtime/Gather.h); and where the most bytes that are live at once would grow: groups live in
-    what the plan leaves unused. Changes no bit of what is computed.
+    what the plan leaves unused. Changes no bit of what is computed. Transients of a program that changed lose the offsets that the plan gave them.
 
     ```mlir
     sched.run compute "update" ins(%a_grad : ..., %a : ...) outs(%a : ...) ...
@@ -76,8 +77,10 @@ def AssignSlots : Pass<"sluice-assign-slots", "::mlir::ModuleOp"> {
     1. Lifetimes in steps (kernels and copies, numbered from 1 in issue order). A buffer lives from the step that first writes it to its
        last access; a copy that reads or writes it counts until compute has waited for it.
     2. What outlives a step comes first, at the same offsets in every program: variables, batch slots, results.
-    3. Transients of each program are packed above it, those on the host into the host arena, those of the spill arena into that one;
-       programs share all arenas.
+    3. Transients of each program come above it, those on the host in the host arena, those of the spill arena in that one; programs share
+       all arenas. Buffers that have an offset, from the plan, keep it, which is an error where two of them share bytes while both live; the
+       others are packed around them. Where that takes more, or where the plan packs or inverts tensors, which live a little shorter than it
+       says, all are packed as well, and the lower arena is taken.
     4. The pool of `zvc:pool=BYTES` comes last in the host arena: these bytes, or what all tensors of a step need that are packed into it, and an index of them.
 
     Fails with both numbers when an arena is larger than its budget. The statistics compare the arena with the most bytes live at once.

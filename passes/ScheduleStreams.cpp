@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // schedule-streams, for each train function:
-//  1. one sched.buffer for every storage of Storages.h, and one for every workspace;
+//  1. one sched.buffer for every storage of Storages.h, and one for every workspace, at the offsets that the plan has;
 //  2. the ops in program order: kernels on compute, offloads and prefetches on the streams that their arena has for
 //  them, each with the waits that it needs; packing and unpacking on codec likewise;
 //  3. the copies of the next batch, after the other copies from host memory, where they delay nothing;
@@ -86,6 +86,19 @@ sched::Space spaceOf(const Storage &storage) {
                                              : sched::Space::Device;
 }
 
+/// Where the plan puts what an op makes, or its workspace, which comes after its results; null: nowhere.
+IntegerAttr plannedOffset(Operation *op, unsigned index) {
+  auto offsets = op ? train::attr::get<train::attr::Offsets>(op) : DenseI64ArrayAttr();
+  return offsets && offsets[index] >= 0 ? Builder(op->getContext()).getI64IntegerAttr(offsets[index]) : IntegerAttr();
+}
+
+IntegerAttr plannedOffset(const Storage &storage) {
+  if (storage.kind != Storage::Kind::Transient || storage.values.empty())
+    return {};
+  auto made = dyn_cast<OpResult>(storage.values.front());
+  return made ? plannedOffset(made.getOwner(), made.getResultNumber()) : IntegerAttr();
+}
+
 void Scheduler::createBuffers() {
   MLIRContext *context = b.getContext();
   for (const Storage &storage : storages.all()) {
@@ -98,7 +111,7 @@ void Scheduler::createBuffers() {
       auto result = storage.kind == Storage::Kind::Result ? b.getI64IntegerAttr(storage.index) : IntegerAttr();
       return BufferOp::create(b, loc, b.getType<sched::BufferType>(), b.getStringAttr(name),
                               sched::SpaceAttr::get(context, space), b.getI64IntegerAttr(storage.bytes), variable,
-                              input, batch, result, IntegerAttr(), IntegerAttr(), IntegerAttr(),
+                              input, batch, result, plannedOffset(storage), IntegerAttr(), IntegerAttr(),
                               kept ? TypeAttr::get(storage.kept) : type,
                               kept ? b.getI64IntegerAttr(storage.index) : IntegerAttr())
           .getBuffer();
@@ -121,9 +134,10 @@ void Scheduler::createBuffers() {
       continue;
     SmallVector<int> written = storages.writes(&op);
     std::string name = (written.empty() ? "unused" : storages[written.front()].name) + "_scratch";
-    scratches[&op] = BufferOp::create(b, op.getLoc(), b.getType<sched::BufferType>(), b.getStringAttr(name),
-                                      sched::SpaceAttr::get(context, sched::Space::Device),
-                                      b.getI64IntegerAttr(cost.getWorkspace()), {}, {}, {}, {}, {}, {}, {}, {}, {});
+    scratches[&op] =
+        BufferOp::create(b, op.getLoc(), b.getType<sched::BufferType>(), b.getStringAttr(name),
+                         sched::SpaceAttr::get(context, sched::Space::Device), b.getI64IntegerAttr(cost.getWorkspace()),
+                         {}, {}, {}, {}, plannedOffset(&op, op.getNumResults()), {}, {}, {}, {});
   }
 }
 

@@ -55,6 +55,11 @@ std::string sluice::explain(ModuleOp module) {
   }
   out << "\nstrategy " << plan.getStrategy().getValue() << ": " << mebibytes(freed)
       << " of tensors leave the device in between\n";
+  out << (plan.getRounds() == 1
+              ? "planned once"
+              : llvm::formatv("planned {0} times, because placing took more than the plan had said", plan.getRounds())
+                    .str())
+      << "\n";
   if (idle)
     out << idle << (idle == 1 ? " action frees" : " actions free") << " nothing that the plan's peak needs\n";
   out << llvm::formatv(

@@ -32,14 +32,27 @@ SmallVector<AbsenceAttr> absencesOf(MLIRContext *context, const planner::Decisio
   });
 }
 
+PlaceForm formOf(planner::Life::Form form) {
+  switch (form) {
+  case planner::Life::Form::Raw:
+    return PlaceForm::Raw;
+  case planner::Life::Form::Encoded:
+    return PlaceForm::Packed;
+  case planner::Life::Form::Workspace:
+    return PlaceForm::Workspace;
+  }
+  llvm_unreachable("not a form");
+}
+
 } // namespace
 
 static_assert(getMaxEnumValForActionKind() == static_cast<unsigned>(planner::Action::Recompute),
               "the cases of ir/PlanAttrs.td are those of planner::Action, by the same names");
 
 PlanAttr sluice::planAttribute(MLIRContext *context, const planner::Problem &problem, const planner::Plan &plan,
-                               const PlanSummary &summary, const std::vector<ActionCost> &costs,
-                               const std::vector<std::string> &nodes, llvm::function_ref<Codec(Codec)> codecs) {
+                               const planner::Placement &placement, const PlanSummary &summary,
+                               const std::vector<ActionCost> &costs, const std::vector<std::string> &nodes,
+                               llvm::function_ref<Codec(Codec)> codecs) {
   Builder b(context);
   const Lives lives(problem);
   SmallVector<DecisionAttr> decisions;
@@ -53,11 +66,15 @@ PlanAttr sluice::planAttribute(MLIRContext *context, const planner::Problem &pro
   SmallVector<RecomputeAttr> recomputes;
   for (const planner::Recompute &r : plan.recomputes)
     recomputes.push_back(RecomputeAttr::get(context, r.before, r.ops));
-  return PlanAttr::get(context, b.getStringAttr(plan.strategy), summary.budget, plan.arenaBytes, summary.keepArena,
+  SmallVector<PlaceAttr> places;
+  for (const auto &[life, offset] : placement.places)
+    places.push_back(PlaceAttr::get(context, b.getStringAttr(life.buffer < 0 ? "" : problem.buffers[life.buffer].name),
+                                    formOf(life.form), life.first, summary.persistent + offset));
+  return PlanAttr::get(context, b.getStringAttr(plan.strategy), summary.budget, placement.arena, summary.keepArena,
                        summary.base, summary.floor, b.getF64FloatAttr(summary.seconds),
                        b.getF64FloatAttr(summary.keepSeconds), b.getF64FloatAttr(summary.lowerBound),
-                       b.getF64FloatAttr(summary.longest), b.getStringAttr(factsOf(problem.home).name), decisions,
-                       recomputes, plan.alternatives);
+                       b.getF64FloatAttr(summary.longest), b.getStringAttr(factsOf(problem.home).name), summary.rounds,
+                       decisions, recomputes, places, plan.alternatives);
 }
 
 LossyPlan sluice::lossyPlan(const planner::Problem &problem, const planner::Plan &plan) {
@@ -92,6 +109,9 @@ Result<planner::Plan> sluice::planOfAttribute(PlanAttr attribute, ArrayRef<Strin
     for (AbsenceAttr away : entry.getAbsences())
       d.absences.push_back({away.getLeaveAfter(), away.getFreeBefore(), away.getReturnAfter(), away.getNeededBy()});
   }
+  for (PlaceAttr place : attribute.getPlaces())
+    if (StringRef storage = place.getStorage(); !storage.empty() && !indexOf.contains(storage))
+      return Error{"the plan places '" + storage.str() + "', which is no storage of the step"};
   for (RecomputeAttr entry : attribute.getRecomputes())
     plan.recomputes.push_back({entry.getBefore(), entry.getOps().vec()});
   plan.alternatives.assign(attribute.getAlternatives().begin(), attribute.getAlternatives().end());

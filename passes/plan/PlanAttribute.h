@@ -5,6 +5,7 @@
 #include "ir/LossyPlan.h"
 #include "ir/Train.h"
 #include "passes/plan/ActionCosts.h"
+#include "passes/planner/Placement.h"
 #include "runtime/Result.h"
 
 namespace sluice {
@@ -13,13 +14,16 @@ namespace sluice {
 struct PlanSummary {
   int64_t budget = 0, base = 0, floor = 0, keepArena = 0;
   double keepSeconds = 0, seconds = 0, lowerBound = 0, longest = 0;
+  int64_t persistent = 0; ///< of the device arena, where transients begin
+  int rounds = 1;
 };
 
 /// `costs` and `nodes` (ONNX nodes that made them) by buffer. `codecs` gives codecs of the problem the parameters that
 /// they have in programs.
 train::PlanAttr planAttribute(mlir::MLIRContext *context, const planner::Problem &problem, const planner::Plan &plan,
-                              const PlanSummary &summary, const std::vector<ActionCost> &costs,
-                              const std::vector<std::string> &nodes, llvm::function_ref<Codec(Codec)> codecs);
+                              const planner::Placement &placement, const PlanSummary &summary,
+                              const std::vector<ActionCost> &costs, const std::vector<std::string> &nodes,
+                              llvm::function_ref<Codec(Codec)> codecs);
 
 /// What the plan's lossy actions do to the gradients, with all activations that have packed forms.
 train::LossyPlan lossyPlan(const planner::Problem &problem, const planner::Plan &plan);

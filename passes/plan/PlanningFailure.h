@@ -18,6 +18,10 @@ struct PlanningFailure {
   /// Where the device's budget is too small: what it was, and one that works, in bytes.
   int64_t budget = 0;
   std::optional<int64_t> smallestBudget;
+  /// Two buffers live longer in the placed program than the plan that put them into common bytes had thought.
+  bool placesFail = false;
+  /// No failure, but for the plan: it is made for the budget for the so manieth time.
+  int rounds = 1;
   /// No failure, but what earlier tries found out, read and filled by the next; null: nobody tries again.
   planner::KnownPlans *known = nullptr;
 };

@@ -6,7 +6,10 @@
 #include "passes/planner/PackSearch.h"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <numeric>
+#include <set>
 
 namespace sluice::planner {
 
@@ -38,18 +41,48 @@ Status checkItems(const std::vector<PackItem> &items) {
       return Error{who + "brings the total size above " + std::to_string(largest)};
     total += item.size + (item.alignment > 1 ? item.alignment : 0);
   }
-  std::vector<const PackItem *> fixed;
-  for (const PackItem &item : items)
-    if (item.offset && item.size > 0)
-      fixed.push_back(&item);
-  for (size_t i = 0; i < fixed.size(); ++i)
-    for (size_t j = 0; j < i; ++j)
-      if (meet(*fixed[i], *fixed[j]) && *fixed[i]->offset < *fixed[j]->offset + fixed[j]->size &&
-          *fixed[j]->offset < *fixed[i]->offset + fixed[i]->size)
-        return Error{"items '" + fixed[j]->id + "' and '" + fixed[i]->id + "' are fixed at " +
-                     std::to_string(*fixed[j]->offset) + " and " + std::to_string(*fixed[i]->offset) +
-                     ", where they overlap"};
+  if (const auto pair = fixedOverlap(items)) {
+    const PackItem &one = items[pair->first], &other = items[pair->second];
+    return Error{"items '" + one.id + "' and '" + other.id + "' are fixed at " + std::to_string(*one.offset) + " and " +
+                 std::to_string(*other.offset) + ", where they overlap"};
+  }
   return Success{};
+}
+
+std::optional<std::pair<int, int>> fixedOverlap(const std::vector<PackItem> &items) {
+  std::vector<int> byBirth;
+  for (size_t i = 0; i < items.size(); ++i)
+    if (items[i].offset && items[i].size > 0)
+      byBirth.push_back(i);
+  std::stable_sort(byBirth.begin(), byBirth.end(), [&](int a, int b) { return items[a].lower < items[b].lower; });
+  std::map<Bytes, int> living; // by offset; they do not overlap
+  std::set<std::pair<int64_t, int>> byDeath;
+  for (const int i : byBirth) {
+    const PackItem &born = items[i];
+    for (; !byDeath.empty() && byDeath.begin()->first <= born.lower; byDeath.erase(byDeath.begin()))
+      living.erase(*items[byDeath.begin()->second].offset);
+    const auto next = living.lower_bound(*born.offset);
+    if (next != living.end() && next->first < *born.offset + born.size)
+      return std::minmax(i, next->second);
+    if (next != living.begin())
+      if (const auto before = std::prev(next); before->first + items[before->second].size > *born.offset)
+        return std::minmax(i, before->second);
+    living[*born.offset] = i;
+    byDeath.insert({born.upper, i});
+  }
+  return std::nullopt;
+}
+
+void countBeginnings(std::vector<PackItem> &items) {
+  std::vector<int64_t> begins;
+  for (const PackItem &item : items)
+    begins.push_back(item.lower);
+  std::sort(begins.begin(), begins.end());
+  begins.erase(std::unique(begins.begin(), begins.end()), begins.end());
+  for (PackItem &item : items) {
+    item.lower = std::lower_bound(begins.begin(), begins.end(), item.lower) - begins.begin();
+    item.upper = std::lower_bound(begins.begin(), begins.end(), item.upper) - begins.begin();
+  }
 }
 
 Bytes packLoad(const std::vector<PackItem> &items) {

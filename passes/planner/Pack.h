@@ -11,6 +11,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace sluice::planner {
@@ -50,6 +51,13 @@ struct Packing {
 /// Refuses items that make no sense (negative size, empty lifetime, overflow, fixed overlap), by the item and its
 /// numbers.
 Status checkItems(const std::vector<PackItem> &items);
+
+/// Two items with fixed positions that overlap while both live, by their numbers.
+std::optional<std::pair<int, int>> fixedOverlap(const std::vector<PackItem> &items);
+
+/// Counts time in items that begin. Who meets whom stays as it is, but lives are as long as what happens in them:
+/// packing tries long ones early and late, and does not depend on how finely the caller cuts time.
+void countBeginnings(std::vector<PackItem> &items);
 
 /// Largest total size alive at one time.
 Bytes packLoad(const std::vector<PackItem> &items);

@@ -173,15 +173,24 @@ static void cut(const Problem &problem, const Plan &plan, const Program &program
     if (life.first >= gone || last < gone)
       continue;
     life.last = gone - 1;
+    life.late = 2;
     lives.push_back(life);
+    life.late = 1;
     const bool returns = d.action != Action::Encode;
     const int values = returns ? lastOfValues(problem, plan, program, life.buffer, absence, last) : -1;
-    if (Bytes bytes = encodedBytes(problem, life.buffer, d))
-      lives.push_back({life.buffer, program.stepOf[absence.leaveAfter],
-                       values == last ? program.firstStep[absence.neededBy] : last, bytes, Life::Form::Encoded});
+    if (Bytes bytes = encodedBytes(problem, life.buffer, d)) {
+      Life packed = {life.buffer, program.stepOf[absence.leaveAfter], last, bytes, Life::Form::Encoded};
+      packed.early = 1;
+      if (values == last) { // nobody reads it once it is unpacked
+        packed.last = program.firstStep[absence.neededBy];
+        packed.late = 4 * (program.stepOf[absence.neededBy] - packed.last);
+      }
+      lives.push_back(packed);
+    }
     if (!returns)
       return;
     life.first = program.firstStep[absence.returnAfter + 1];
+    life.early = -1;
     life.last = values;
   }
   if (life.first <= life.last)

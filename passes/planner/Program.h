@@ -23,11 +23,18 @@ struct Step {
 struct Life {
   /// Encoded: packed forms and the side slots of inversions, too. Workspace: of the step or of the inversions just
   /// before it, whichever is larger.
-  enum class Form { Raw, Encoded, Workspace };
+  enum class Form : int8_t { Raw, Encoded, Workspace };
   int buffer = -1; ///< -1 for a workspace
   int first = 0, last = 0;
   Bytes bytes = 0; ///< rounded up to the problem's alignment
   Form form = Form::Raw;
+  int8_t early = 0; ///< moments from the first step to where it begins
+  int late = 1;     ///< and from the last one to where it is over
+
+  /// The same by moments, four a step, `end` excluded: an op runs, what leaves is copied or packed, its bytes are free,
+  /// what the next step needs comes back.
+  int begin() const { return 4 * first + early; }
+  int end() const { return 4 * last + late; }
 };
 
 struct Program {

@@ -931,6 +931,14 @@ func.func @a6_place(%x: tensor<2x3xf32>) {
 
 // -----
 
+func.func @a7_count(%x: tensor<2x3xf32>) {
+  // expected-error @below {{needs 'train.offsets' with an offset, or -1, for each of its 1 results and for its workspace, has array<i64: 0>}}
+  %y = train.relu %x {train.offsets = array<i64: 0>} : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
 func.func @a5_parts(%x: tensor<2x3xf32>) {
   // expected-error @below {{an algorithm has parts >= 1 and granted bytes >= 0, not 0 and 0}}
   %y = train.relu %x {train.algorithm = #train.algorithm<name = "x", parts = 0>} : (tensor<2x3xf32>) -> tensor<2x3xf32>

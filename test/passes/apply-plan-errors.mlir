@@ -275,3 +275,41 @@ func.func @step(%x: tensor<8x8xf32>, %v: tensor<8x8xf32>) -> tensor<f32> attribu
   %g = train.matmul %a, %dy {train.backward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc1/Gemm")
   return %loss : tensor<f32>
 }
+
+// -----
+
+// Places of what is not there, and what contradicts itself.
+// expected-error @below {{the plan places 'fc_y', which is no storage of the step}}
+func.func @step(%x: tensor<8x8xf32>) -> tensor<8x8xf32> attributes {train.plan = #train.plan<strategy = "hand" places [<storage = "fc_y", step = 0, offset = 0>]>} {
+  return %x : tensor<8x8xf32>
+}
+
+// -----
+
+// expected-error @below {{the plan places "fc_y" twice from step 3 on}}
+func.func @step(%x: tensor<8x8xf32>) -> tensor<8x8xf32> attributes {train.plan = #train.plan<strategy = "hand" places [<storage = "fc_y", step = 3, offset = 0>, <storage = "fc_y", step = 3, offset = 256>]>} {
+  return %x : tensor<8x8xf32>
+}
+
+// -----
+
+// expected-error @below {{the plan places "fc_y" at byte -256 from step 0 on}}
+// expected-error @below {{failed to parse Train_PlanAttr parameter 'places'}}
+func.func @step(%x: tensor<8x8xf32>) -> tensor<8x8xf32> attributes {train.plan = #train.plan<strategy = "hand" places [<storage = "fc_y", step = 0, offset = -256>]>} {
+  return %x : tensor<8x8xf32>
+}
+
+// -----
+
+// expected-error @below {{the plan places the workspace bytes of storage "fc_y": workspaces have none, others have one}}
+// expected-error @below {{failed to parse Train_PlanAttr parameter 'places'}}
+func.func @step(%x: tensor<8x8xf32>) -> tensor<8x8xf32> attributes {train.plan = #train.plan<strategy = "hand" places [<storage = "fc_y", form = workspace, step = 0, offset = 0>]>} {
+  return %x : tensor<8x8xf32>
+}
+
+// -----
+
+// expected-error @below {{the plan was made 0 times}}
+func.func @step(%x: tensor<8x8xf32>) -> tensor<8x8xf32> attributes {train.plan = #train.plan<strategy = "hand", rounds = 0>} {
+  return %x : tensor<8x8xf32>
+}

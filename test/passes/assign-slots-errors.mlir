@@ -24,3 +24,43 @@ module @host_budget {
     sched.wait compute %done
   }
 }
+
+// -----
+
+#f = #sched.call<"", [], "run">
+
+module @overlap {
+  sched.program @step {
+    // expected-error @below {{the plan puts 'a' at bytes 0 to 256 in steps 1 to 2 and 'b' at bytes 0 to 512 in steps 2 to 2, where they share bytes while both live}}
+    %a = sched.buffer "a" device bytes(200) at(0)
+    // expected-note @below {{leave one of the places out, and it is chosen here}}
+    %b = sched.buffer "b" device bytes(300) at(0)
+    sched.run compute "f" ins() outs(%a : tensor<50xf32>) versions [] -> [1] calls [#f]
+    sched.run compute "f" ins(%a : tensor<50xf32>) outs(%b : tensor<75xf32>) versions [1] -> [1] calls [#f]
+  }
+}
+
+// -----
+
+#f = #sched.call<"", [], "run">
+
+module @below_base {
+  sched.program @step {
+    %w = sched.buffer "w" device bytes(400) variable(@w)
+    // expected-error @below {{the plan puts 'a' at bytes 256 to 512 in steps 1 to 1, below byte 512, where what outlives the step ends; transients lie above it}}
+    %a = sched.buffer "a" device bytes(200) at(256)
+    sched.run compute "f" ins(%w : tensor<100xf32>) outs(%a : tensor<50xf32>) versions [0] -> [1] calls [#f]
+  }
+}
+
+// -----
+
+#f = #sched.call<"", [], "run">
+
+module @alignment {
+  sched.program @step {
+    // expected-error @below {{the plan puts 'a' at bytes 100 to 356 in steps 1 to 1; an offset is a multiple of 256}}
+    %a = sched.buffer "a" device bytes(200) at(100)
+    sched.run compute "f" ins() outs(%a : tensor<50xf32>) versions [] -> [1] calls [#f]
+  }
+}

@@ -12,7 +12,7 @@
 // HALVES-NOT: codec
 // HALVES: train.offload %{{.*}} : (tensor<4x64x8x8xbf16, #train.layout<nhwc>>)
 // HALVES-NOT: codec
-// ZFP: train.encode %{{.*}} {codec = "mask+zfp"} : (tensor<4x64x8x8xbf16, #train.layout<nhwc>>) ->
+// ZFP: train.encode %{{.*}} {codec = "mask+zfp"{{.*}}} : (tensor<4x64x8x8xbf16, #train.layout<nhwc>>) ->
 // LARGER-NOT: train.encode
 module attributes {train.precision = "bf16", train.optimizer = "sgd"} {
 train.variable @w1 role(parameter) init(zero) : tensor<64x64x3x3xf32>

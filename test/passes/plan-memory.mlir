@@ -10,6 +10,8 @@
 // KEEP-SAME: train.plan = #train.plan<strategy = "keep", budget = 1152921504606846976, arena = 180480, keep_arena = 180480, base = 98560, floor = {{.*}} decisions[
 // KEEP-SAME: <storage = "fc1_y", action = keep, bytes = 16384, first = 0, last = 8, node = "/fc1/Gemm"
 // KEEP-NOT: recomputes
+// The first of equals lies lowest, at the end of the base.
+// KEEP-SAME: places[<storage = "fc1_y", step = 0, offset = 98560>, <storage = "fc2_y", step = 1, offset = 114944>
 
 // The earliest-born leaves when it is made, after op 0; its copy hides beside its reader, op 1. It comes back when op 6 has given up fc3_y, behind op 7.
 // GREEDY-SAME: train.plan = #train.plan<strategy = "greedy", budget = 164096, arena = 164096, keep_arena = 180480, base = 98560,
@@ -27,6 +29,8 @@
 // CHEN-SAME: <storage = "fc3_y", action = recompute
 // CHEN-SAME: <storage = "fc4_y", action = keep
 // CHEN-SAME: recomputes[<before 6 : 2>, <before 8 : 0>]
+// What runs again begins to live once more: op 2 as step 6, op 0 as step 9.
+// CHEN-SAME: places[{{.*}}<storage = "fc3_y", step = 6, offset = {{[0-9]+}}>{{.*}}<storage = "fc1_y", step = 9, offset = {{[0-9]+}}>
 
 // A product reads two tensors and writes one, so nothing goes below 98560 + 3 * 16384; the budget it names works.
 // SMALL: error: a budget of 108288 bytes is too small for strategy 'greedy' (keep needs 180480, of which 98560 live through the whole step; no plan of whole tensors goes below 147712)

@@ -119,6 +119,45 @@ TEST(Pack, FixedItemsStayWhereTheyAre) {
   EXPECT_EQ(packing.height, 32);
 }
 
+TEST(Pack, FindsFixedItemsThatOverlap) {
+  std::mt19937 random(5);
+  int found = 0;
+  for (int round = 0; round < 2000; ++round) {
+    std::vector<PackItem> items;
+    for (int i = 0; i < 6; ++i) {
+      const int64_t lower = random() % 8;
+      items.push_back(
+          {"x", lower, lower + 1 + static_cast<int64_t>(random() % 4), static_cast<Bytes>(random() % 4), 1, {}});
+      if (random() % 4)
+        items.back().offset = random() % 12;
+    }
+    const auto overlap = [&](int i, int j) {
+      const PackItem &a = items[i], &b = items[j];
+      return a.offset && b.offset && a.size > 0 && b.size > 0 && a.lower < b.upper && b.lower < a.upper &&
+             *a.offset < *b.offset + b.size && *b.offset < *a.offset + a.size;
+    };
+    bool any = false;
+    for (int i = 0; i < 6; ++i)
+      for (int j = 0; j < i; ++j)
+        any = any || overlap(i, j);
+    const auto pair = fixedOverlap(items);
+    ASSERT_EQ(pair.has_value(), any) << round;
+    ASSERT_TRUE(!pair || (pair->first < pair->second && overlap(pair->first, pair->second))) << round;
+    found += any;
+  }
+  EXPECT_GT(found, 200);
+  EXPECT_LT(found, 1800);
+}
+
+TEST(Pack, TimeCountedInBeginningsKeepsWhoMeetsWhom) {
+  std::vector<PackItem> items = {
+      {"a", 3, 9, 1, 1, {}}, {"b", 8, 9, 1, 1, {}}, {"c", 9, 30, 1, 1, {}}, {"d", 3, 8, 1, 1, {}}};
+  countBeginnings(items);
+  const std::vector<std::pair<int64_t, int64_t>> expected = {{0, 2}, {1, 2}, {2, 3}, {0, 1}};
+  for (size_t i = 0; i < items.size(); ++i)
+    EXPECT_EQ(std::pair(items[i].lower, items[i].upper), expected[i]) << items[i].id;
+}
+
 TEST(Pack, ValidatorSeesOverlapAlignmentAndHeight) {
   const std::vector<PackItem> items = {{"a", 0, 2, 10, 4, {}}, {"b", 1, 3, 10, 4, {}}};
   Packing packing = pack(items);

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Looks places up by storage, form and step, see PlannedPlaces.h.
+#include "passes/plan/PlannedPlaces.h"
+
+using namespace mlir;
+using namespace sluice;
+using namespace sluice::train;
+
+PlannedPlaces::PlannedPlaces(PlanAttr plan) {
+  for (PlaceAttr place : plan.getPlaces())
+    offsets[{place.getStorage().getValue(), place.getForm(), place.getStep()}] = place.getOffset();
+}
+
+int64_t PlannedPlaces::find(StringRef storage, PlaceForm form, int step) const {
+  const auto found = offsets.find({storage, form, step});
+  return found == offsets.end() ? -1 : found->second;
+}
+
+void PlannedPlaces::note(Operation *op, ArrayRef<StringRef> results, PlaceForm form, int step) const {
+  SmallVector<int64_t> list;
+  for (StringRef storage : results)
+    list.push_back(find(storage, form, step));
+  auto cost = attr::get<attr::Cost>(op);
+  list.push_back(cost && cost.getWorkspace() > 0 ? find("", PlaceForm::Workspace, step) : -1);
+  forget(op);
+  if (llvm::any_of(list, [](int64_t offset) { return offset >= 0; }))
+    attr::set<attr::Offsets>(op, DenseI64ArrayAttr::get(op->getContext(), list));
+}
+
+void PlannedPlaces::forget(Operation *op) { op->removeDiscardableAttr(attr::Offsets::getNameStr()); }

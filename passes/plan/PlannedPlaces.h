@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// The offsets of a plan, on the ops whose results and workspaces lie there: from apply-plan to schedule-streams.
+#pragma once
+
+#include "ir/Train.h"
+
+#include "llvm/ADT/DenseMap.h"
+
+namespace sluice {
+
+class PlannedPlaces {
+public:
+  explicit PlannedPlaces(train::PlanAttr plan);
+
+  /// Notes on `op` where the plan puts its results, which are the `form` of the storages of these names from `step` on,
+  /// and its workspace. What the plan does not place has no offset: views, results in place, the content of variables.
+  void note(mlir::Operation *op, llvm::ArrayRef<llvm::StringRef> results, train::PlaceForm form, int step) const;
+  /// A clone has the offsets of its original.
+  static void forget(mlir::Operation *clone);
+
+private:
+  int64_t find(llvm::StringRef storage, train::PlaceForm form, int step) const;
+
+  llvm::DenseMap<std::tuple<llvm::StringRef, train::PlaceForm, int32_t>, int64_t> offsets;
+};
+
+} // namespace sluice
