@@ -23,6 +23,8 @@ struct SearchEnd; // MixedSearch.h
 struct KnownPlans {
   /// A strategy's plan of fewest live bytes; not packed where its arena is 0.
   std::map<std::string, Answer> least;
+  /// That plan with all moved (Strategy::movesAny), where it packs lower so.
+  std::map<std::string, Plan> allMoved = {};
   /// keep's, packed as tightly as can be, by name of the function.
   std::map<std::string, Answer> keep;
   /// By the sets of fewer actions that the strategy plans with, too (Strategy::fewer), in their order.

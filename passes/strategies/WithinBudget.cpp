@@ -83,10 +83,13 @@ Answer Planner::run(Bytes budget) {
 Answer Planner::smallest(Bytes budget) {
   const Bytes needed = least(budget);
   Answer &answer = options.known->least.at(strategy.name);
-  if (Plan *plan = std::get_if<Plan>(&answer))
-    return needed <= budget ? Answer(checked(problem, *plan, budget))
-                            : Infeasible{needed, tooSmall(strategy.name, needed, budget)};
-  return answer;
+  const Plan *plan = std::get_if<Plan>(&answer);
+  if (!plan)
+    return answer;
+  if (needed > budget)
+    return Infeasible{needed, tooSmall(strategy.name, needed, budget)};
+  // To move all takes longer: only where nothing else fits.
+  return checked(problem, plan->arenaBytes <= budget ? *plan : options.known->allMoved.at(strategy.name), budget);
 }
 
 /// What that plan needs; 0 where there is none. Only its live bytes where they are too many already and another
@@ -112,10 +115,11 @@ Bytes Planner::least(Bytes budget) {
       if (std::optional<Plan> all = movingAll(problem, smallestCopy(problem), *plan)) {
         measure(problem, options, problem.base, *all);
         if (all->arenaBytes < plan->arenaBytes)
-          *plan = std::move(*all);
+          options.known->allMoved[strategy.name] = std::move(*all);
       }
   }
-  return plan->arenaBytes;
+  const auto moved = options.known->allMoved.find(strategy.name);
+  return moved == options.known->allMoved.end() ? plan->arenaBytes : moved->second.arenaBytes;
 }
 
 } // namespace sluice::planner

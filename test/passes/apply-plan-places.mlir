@@ -48,7 +48,7 @@ func.func @step(%x: tensor<8x8xf32> {train.name = "x"}, %target: tensor<8x8xf32>
   %c = train.matmul %b, %w {train.forward = 2 : i64, train.stage = 2 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc3/Gemm")
   %d = train.matmul %c, %w {train.forward = 3 : i64, train.stage = 3 : i64, train.cost = #train.cost<seconds = 1.0e-3 : f64, workspace = 200>} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc4/Gemm")
   %loss = train.mse %d, %target {train.forward = 4 : i64, train.stage = 4 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<f32> loc("loss")
-  %dd = train.loss_backward %d, %target {loss = "mse", train.backward = 4 : i64, train.stage = 4 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("loss")
+  %dd = train.loss_backward mse %d, %target {train.backward = 4 : i64, train.stage = 4 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("loss")
   %dc = train.matmul %dd, %c {train.backward = 3 : i64, train.stage = 3 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc4/Gemm")
   %db = train.matmul %dc, %b {train.backward = 2 : i64, train.stage = 2 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc3/Gemm")
   %da = train.matmul %db, %a {train.backward = 1 : i64, train.stage = 1 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("/fc2/Gemm")
