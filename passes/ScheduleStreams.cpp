@@ -10,6 +10,7 @@
 #include "passes/Passes.h"
 #include "passes/analysis/Storages.h"
 #include "passes/analysis/StreamClocks.h"
+#include "passes/plan/PlannedPlaces.h"
 #include "runtime/CodecTable.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -86,17 +87,11 @@ sched::Space spaceOf(const Storage &storage) {
                                              : sched::Space::Device;
 }
 
-/// Where the plan puts what an op makes, or its workspace, which comes after its results; null: nowhere.
-IntegerAttr plannedOffset(Operation *op, unsigned index) {
-  auto offsets = op ? train::attr::get<train::attr::Offsets>(op) : DenseI64ArrayAttr();
-  return offsets && offsets[index] >= 0 ? Builder(op->getContext()).getI64IntegerAttr(offsets[index]) : IntegerAttr();
-}
-
 IntegerAttr plannedOffset(const Storage &storage) {
   if (storage.kind != Storage::Kind::Transient || storage.values.empty())
     return {};
   auto made = dyn_cast<OpResult>(storage.values.front());
-  return made ? plannedOffset(made.getOwner(), made.getResultNumber()) : IntegerAttr();
+  return made ? PlannedPlaces::of(made.getOwner(), made.getResultNumber()) : IntegerAttr();
 }
 
 void Scheduler::createBuffers() {
@@ -137,7 +132,7 @@ void Scheduler::createBuffers() {
     scratches[&op] =
         BufferOp::create(b, op.getLoc(), b.getType<sched::BufferType>(), b.getStringAttr(name),
                          sched::SpaceAttr::get(context, sched::Space::Device), b.getI64IntegerAttr(cost.getWorkspace()),
-                         {}, {}, {}, {}, plannedOffset(&op, op.getNumResults()), {}, {}, {}, {});
+                         {}, {}, {}, {}, PlannedPlaces::of(&op, op.getNumResults()), {}, {}, {}, {});
   }
 }
 

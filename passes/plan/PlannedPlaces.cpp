@@ -27,4 +27,9 @@ void PlannedPlaces::note(Operation *op, ArrayRef<StringRef> results, PlaceForm f
     attr::set<attr::Offsets>(op, DenseI64ArrayAttr::get(op->getContext(), list));
 }
 
+IntegerAttr PlannedPlaces::of(Operation *op, unsigned index) {
+  auto offsets = op ? train::attr::get<train::attr::Offsets>(op) : DenseI64ArrayAttr();
+  return offsets && offsets[index] >= 0 ? Builder(op->getContext()).getI64IntegerAttr(offsets[index]) : IntegerAttr();
+}
+
 void PlannedPlaces::forget(Operation *op) { op->removeDiscardableAttr(attr::Offsets::getNameStr()); }

@@ -15,6 +15,8 @@ public:
   /// Notes on `op` where the plan puts its results, which are the `form` of the storages of these names from `step` on,
   /// and its workspace. What the plan does not place has no offset: views, results in place, the content of variables.
   void note(mlir::Operation *op, llvm::ArrayRef<llvm::StringRef> results, train::PlaceForm form, int step) const;
+  /// Where the plan puts result `index` of an op, or its workspace, which comes after its results; null: nowhere.
+  static mlir::IntegerAttr of(mlir::Operation *op, unsigned index);
   /// A clone has the offsets of its original.
   static void forget(mlir::Operation *clone);
 
