@@ -13,6 +13,7 @@
 #include "runtime/data/Tokens.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <filesystem>
 
@@ -51,7 +52,7 @@ struct Kind {
   const char *name;
   Open open;
   bool arrays = false;
-  std::vector<std::string> options = {}; ///< PATH,option=value
+  std::array<const char *, 3> options = {}; ///< PATH,option=value
 };
 
 /// For sources that are made from path, program and whether targets are wanted.
@@ -90,7 +91,8 @@ std::unique_ptr<SampleSource> openMasks(const std::string &path, const Program &
   return std::make_unique<MaskFolder>(path, program, options);
 }
 
-const Kind kinds[] = {
+/// Made when compiling, so that libraries which open none leave the formats out.
+constexpr Kind kinds[] = {
     {"cifar10", openCifar<10>},
     {"cifar100", openCifar<100>},
     {"csv", openTable, false, {"header"}},
@@ -106,8 +108,8 @@ const Kind kinds[] = {
 /// An option that the kind does not have would be taken for the end of a file's name, so that the file is not found.
 void refuseUnknownOptions(const Kind &kind, const std::string &where, const std::string &words) {
   std::string known;
-  for (const std::string &option : kind.options)
-    known += text(known.empty() ? "" : ", ", option);
+  for (const char *option : kind.options)
+    known += option ? text(known.empty() ? "" : ", ", option) : "";
   size_t begin = 0; // of the path, or of the last known option's value
   std::string unknown;
   const auto check = [&](size_t end) {
@@ -120,7 +122,7 @@ void refuseUnknownOptions(const Kind &kind, const std::string &where, const std:
     if (comma + 1 + length >= words.size() || words[comma + 1 + length] != '=')
       continue;
     const std::string option = words.substr(comma + 1, length);
-    if (std::find(kind.options.begin(), kind.options.end(), option) == kind.options.end()) {
+    if (std::none_of(kind.options.begin(), kind.options.end(), [&](const char *o) { return o && option == o; })) {
       unknown = unknown.empty() ? option : unknown;
       continue;
     }
