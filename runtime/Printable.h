@@ -52,6 +52,17 @@ inline std::string printable(const std::string &text, size_t most = 2000) {
   return out;
 }
 
+/// As a shell takes it for one word.
+inline std::string shellWord(const std::string &word) {
+  static constexpr char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=,+%@";
+  if (!word.empty() && word.find_first_not_of(plain) == std::string::npos)
+    return word;
+  std::string out = "'";
+  for (const char character : word)
+    out += character == '\'' ? std::string("'\\''") : std::string(1, character);
+  return out + "'";
+}
+
 /// "'a', 'b', 'c' and 12 more".
 inline std::string someOf(const std::vector<std::string> &names) {
   constexpr size_t shown = 8;

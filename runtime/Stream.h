@@ -159,8 +159,8 @@ inline std::array<std::unique_ptr<Stream>, streamCount> makeStreams(Session &ses
 /// during a step.
 class Session {
 public:
-  /// Throws MemoryNotAvailable naming both numbers when an arena cannot be had. `hostFile` keeps the arena
-  /// of storage or the spill arena in that file, or where there is neither the host arena.
+  /// Throws MemoryNotAvailable naming both numbers when an arena cannot be had. `hostFile` keeps the arena of storage
+  /// or the spill arena in that file, or where there is neither the host arena.
   Session(size_t deviceBytes, size_t hostBytes, int eventCount, const char *hostFile = nullptr, ArenaSizes others = {});
   ~Session();
   Session(const Session &) = delete;

@@ -4,6 +4,7 @@
 
 #include "runtime/Printable.h"
 #include "runtime/Spelling.h"
+#include "runtime/files/File.h"
 #include "runtime/program/Flags.h"
 #include "tools/Driver.h"
 
@@ -103,14 +104,11 @@ private:
 
   void giveShared(const Given &flag) {
     static const std::set<std::string> drawn = {"keep", "kaiming", "xavier"};
-    constexpr char shared[] = "=shared";
-    const bool endsShared = flag.value.size() >= sizeof shared - 1 &&
-                            flag.value.compare(flag.value.size() - (sizeof shared - 1), sizeof shared - 1, shared) == 0;
     bool first = true, second = true;
     if (flag.name == "--init")
       second = !(first = drawn.count(flag.value) != 0);
     else if (flag.name == "--input")
-      second = !(first = endsShared);
+      second = !(first = endsWith(flag.value, "=shared"));
     else if (flag.name == "--output")
       first = !(second = predicts);
     if (first) // of the compiler some are switches, whose value is the program's

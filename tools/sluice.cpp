@@ -44,16 +44,6 @@ int printHelp() {
   return 0;
 }
 
-/// As a shell takes it for one word.
-std::string quoted(const std::string &word) {
-  if (!word.empty() && word.find_first_of(" \t\n\"'\\$`&|;<>()*?[]#~!{}") == std::string::npos)
-    return word;
-  std::string out = "'";
-  for (const char character : word)
-    out += character == '\'' ? std::string("'\\''") : std::string(1, character);
-  return out + "'";
-}
-
 std::vector<char *> argumentsOf(std::vector<std::string> &words) {
   std::vector<char *> list;
   for (std::string &word : words)
@@ -63,9 +53,9 @@ std::vector<char *> argumentsOf(std::vector<std::string> &words) {
 }
 
 void announce(const std::string &program, const std::vector<std::string> &words) {
-  std::string line = "+ " + quoted(program);
+  std::string line = "+ " + shellWord(program);
   for (size_t i = 1; i < words.size(); ++i)
-    line += " " + quoted(words[i]);
+    line += " " + shellWord(words[i]);
   std::fprintf(stderr, "%s\n", printable(line).c_str());
   std::fflush(stderr);
 }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Predicts the time of a plan: one compute stream, one copy engine a direction of the link to the arena of what is
-// offloaded, one codec stream, and the waits that
-// the plan's positions imply. Model of O. Beaumont, L. Eyraud-Dubois, A. Shilova, Optimal GPU-CPU Offloading Strategies
-// for DNN Training, Euro-Par 2020, Section 3, with whole tensors (Problem 1), on a branching program and with separate
-// directions.
+// offloaded, one codec stream, and the waits that the plan's positions imply. Model of O. Beaumont, L. Eyraud-Dubois,
+// A. Shilova, Optimal GPU-CPU Offloading Strategies for DNN Training, Euro-Par 2020, Section 3, with whole tensors
+// (Problem 1), on a branching program and with separate directions.
 #pragma once
 
 #include "passes/planner/Plan.h"

@@ -145,7 +145,7 @@ std::vector<Flag> fileFlags() {
   return {
       {"--recipe", "FILE.toml", "flags of this run, KEY = VALUE a line; the command line wins", &Arguments::recipe},
       {"--init", "FILE.safetensors",
-       "start from these weights, with [,map=FILE.toml][,skip-mismatched] behind them (default: those of the model); "
+       "start from these weights, with [,map=FILE.toml][,skip-mismatched] after them (default: those of the model); "
        "of several files, as a base and adapters, the last that holds a tensor counts",
        &Arguments::init},
       {"--checkpoint", "DIR", "write DIR/checkpoint.safetensors and DIR/recipe.toml at the end",
@@ -193,8 +193,7 @@ std::vector<Flag> machineFlags() {
        &Arguments::threads, 1, 1025},
       {"--offload-to", "FILE",
        "keep what is offloaded to storage, host memory, or what a pool of packed tensors has no room for, in FILE "
-       "(host "
-       "only)",
+       "(host only)",
        &Arguments::offloadTo},
       {"--no-graph", nullptr, "launch kernels one by one (cuda only)", &Arguments::noGraph},
   };

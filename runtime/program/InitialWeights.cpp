@@ -158,16 +158,19 @@ std::string InitialWeights::report(bool resumes) const {
       out += printable(what + someOf(names)) + "\n";
   };
   const bool alone = sources.size() == 1;
+  const char *lacking = resumes ? "  those of the checkpoint: "
+                        : alone ? "  not in the file: "
+                                : "  in none of the files: ";
   for (const Source &source : sources) {
     out += printable(text("initial values: ", source.taken, " tensors from ", source.words.path)) + "\n";
     if (alone)
-      add(resumes ? "  those of the checkpoint: " : "  not in the file: ", missing);
+      add(lacking, missing);
     add(alone ? "  of another shape or type, started anew: " : "  of another shape or type, not taken: ",
         source.skipped);
     add("  in the file, not in the model: ", source.unused);
   }
   if (!alone)
-    add(resumes ? "  those of the checkpoint: " : "  in none of the files: ", missing);
+    add(lacking, missing);
   return out;
 }
 

@@ -198,17 +198,6 @@ std::string withAbsolutePaths(const Flag &flag, const std::string &word) {
   return changePaths(word, absolutePath);
 }
 
-/// As a shell takes it for one word.
-std::string quoted(const std::string &word) {
-  static constexpr char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=,+%@";
-  if (!word.empty() && word.find_first_not_of(plain) == std::string::npos)
-    return word;
-  std::string out = "'";
-  for (const char character : word)
-    out += character == '\'' ? std::string("'\\''") : std::string(1, character);
-  return out + "'";
-}
-
 } // namespace
 
 std::string recipePath(const std::string &folder) { return joinPath(folder, "recipe.toml"); }
@@ -294,7 +283,7 @@ std::string differencesFrom(const std::string &path, const Arguments &arguments)
     const auto words = [&](const Arguments &of) {
       std::string all;
       for (const std::string &word : valuesOf(of, *flag))
-        all += text(all.empty() ? "" : " ", flag->name, flag->value ? "=" + quoted(word) : "");
+        all += text(all.empty() ? "" : " ", flag->name, flag->value ? "=" + shellWord(word) : "");
       return all;
     };
     const std::string now = words(arguments), then = words(before);
@@ -316,10 +305,10 @@ std::vector<std::pair<std::string, std::string>> givenFlags(const Arguments &arg
 }
 
 static std::string withFlags(const Arguments &arguments, const std::set<std::string> &without) {
-  std::string out = quoted(arguments.path);
+  std::string out = shellWord(arguments.path);
   for (const auto &[name, value] : givenFlags(arguments))
     if (!without.count(name))
-      out += text(" ", name, findFlag(name)->value ? "=" + quoted(value) : "");
+      out += text(" ", name, findFlag(name)->value ? "=" + shellWord(value) : "");
   return out;
 }
 
@@ -327,11 +316,11 @@ std::string commandOf(const Arguments &arguments) { return withFlags(arguments, 
 
 std::string commandToGoOn(const Arguments &arguments, const std::string &checkpoint) {
   // What the recipe said is among the other flags.
-  return text(withFlags(arguments, {"--recipe", "--resume"}), " --resume=", quoted(checkpoint));
+  return text(withFlags(arguments, {"--recipe", "--resume"}), " --resume=", shellWord(checkpoint));
 }
 
 std::string commandByRecipe(const Arguments &arguments, const std::string &folder) {
-  return text(quoted(arguments.path), " --recipe=", quoted(recipePath(folder)), " --resume=", quoted(folder));
+  return text(shellWord(arguments.path), " --recipe=", shellWord(recipePath(folder)), " --resume=", shellWord(folder));
 }
 
 } // namespace sluice

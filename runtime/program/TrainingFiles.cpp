@@ -25,16 +25,10 @@ namespace sluice {
 
 /// The data's own names of classes, by which it numbers them, stand over those of --class, which must not say others.
 static void checkNames(const ClassNames &said, const ClassNames &ofData) {
-  const auto list = [](const std::vector<std::string> &names) {
-    std::string words;
-    for (const std::string &name : names)
-      words += text(words.empty() ? "'" : ", '", printable(name), "'");
-    return words;
-  };
   for (const auto &[target, names] : ofData)
     if (const auto other = said.find(target); other != said.end() && other->second != names)
-      throw UsageError(text("--class names ", list(other->second), ", the data numbers its classes ", list(names),
-                            ": leave --class out, or give the target as numbers"));
+      throw UsageError(text("--class names ", printable(someOf(other->second)), ", the data numbers its classes ",
+                            printable(someOf(names)), ": leave --class out, or give the target as numbers"));
 }
 
 void TrainingFiles::openData(const Arguments &arguments, const Program &program, uint64_t seed) {

@@ -81,21 +81,18 @@ TEST_P(PlannedPlaces, PlacesThatContradictAreRefusedByName) {
 
 /// The compiler counts rounds in what it tells plan-memory.
 TEST_P(PlannedPlaces, PlansSayHowOftenTheyWereMade) {
-  Result<OnnxFile> file = OnnxFile::read(std::string("test/models/tiny/") + GetParam().model + "/model.onnx");
-  ASSERT_TRUE(file) << file.error();
-  TrainingSpec spec;
-  spec.batch = 4;
-  auto imported = importOnnx(context, *file, spec);
-  ASSERT_TRUE(imported) << imported.error();
+  OwningOpRef<ModuleOp> imported;
+  importModel(imported);
+  ASSERT_TRUE(imported);
   PlanningFailure cause;
-  ASSERT_TRUE(succeeded(runPipeline(**imported, Stage::Forward, Stage::Linearized, {}, cause)));
+  ASSERT_TRUE(succeeded(runPipeline(*imported, Stage::Forward, Stage::Linearized, {}, cause)));
   cause.rounds = 3;
   PassManager pm(&context);
   PlanMemoryOptions options;
   options.strategy = "keep";
   pm.addPass(createPlanMemory(options, &cause));
-  ASSERT_TRUE(succeeded(pm.run(**imported)));
-  EXPECT_NE(explain(**imported).find("planned 3 times, because placing took more than the plan had said\n"),
+  ASSERT_TRUE(succeeded(pm.run(*imported)));
+  EXPECT_NE(explain(*imported).find("planned 3 times, because placing took more than the plan had said\n"),
             std::string::npos);
 }
 

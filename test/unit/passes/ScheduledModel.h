@@ -29,20 +29,14 @@ protected:
   void SetUp() override {
     context.loadDialect<train::TrainDialect, sched::SchedDialect, mlir::func::FuncDialect, mlir::arith::ArithDialect,
                         mlir::math::MathDialect>();
-    Result<OnnxFile> file = OnnxFile::read(std::string("test/models/tiny/") + GetParam().model + "/model.onnx");
-    ASSERT_TRUE(file) << file.error();
-    TrainingSpec spec;
-    spec.batch = 4;
-    auto imported = importOnnx(context, *file, spec);
-    ASSERT_TRUE(imported) << imported.error();
-    module = std::move(*imported);
+    importModel(module);
     PipelineOptions options;
     options.strategy = GetParam().strategy;
     options.budget = GetParam().budget;
     options.home = GetParam().home;
     options.allowLossy = "zfp,fp16,int8,invert";
     PlanningFailure cause;
-    ASSERT_TRUE(mlir::succeeded(runPipeline(*module, Stage::Forward, Stage::Placed, options, cause)));
+    ASSERT_TRUE(module && mlir::succeeded(runPipeline(*module, Stage::Forward, Stage::Placed, options, cause)));
     mlir::SmallVector<mlir::Operation *> others; // programs are verified one by one; the step is the one with copies
     for (auto program : module->getOps<sched::ProgramOp>())
       if (program.getSymName() != "step")
@@ -53,6 +47,17 @@ protected:
     train::PlanAttr plan = train::attr::get<train::attr::Plan>(program());
     ASSERT_TRUE(plan);
     EXPECT_LE(plan.getLowerBound().getValueAsDouble(), plan.getSeconds().getValueAsDouble()); // whatever the plan uses
+  }
+
+  /// The case's model, as it is imported.
+  void importModel(mlir::OwningOpRef<mlir::ModuleOp> &into) {
+    Result<OnnxFile> file = OnnxFile::read(std::string("test/models/tiny/") + GetParam().model + "/model.onnx");
+    ASSERT_TRUE(file) << file.error();
+    TrainingSpec spec;
+    spec.batch = 4;
+    auto imported = importOnnx(context, *file, spec);
+    ASSERT_TRUE(imported) << imported.error();
+    into = std::move(*imported);
   }
 
   sched::ProgramOp program() { return *module->getOps<sched::ProgramOp>().begin(); }
