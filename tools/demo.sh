@@ -64,7 +64,7 @@ train_resnet50() {
 mkdir -p "$folder"
 install_packages
 install_onnx
-build release sluicec
+build release sluicec sluice
 install_demo_data
 train_digits
 train_resnet50
