@@ -38,6 +38,7 @@ def models(torch):
 
 
 def arrays(torch):
+    torch.manual_seed(7)  # no batch without a class that counts: PyTorch's loss of such a one is 0/0
     classes = torch.randint(0, 4, (SAMPLES,))
     classes[torch.rand(SAMPLES) < 0.3] = IGNORED
     labels = torch.tensor([[1, 2, 2, 0], [3, 0, 0, 0], [5, 4, 3, 2], [1, 1, 0, 0], [0, 0, 0, 0], [4, 4, 4, 0], [2, 3, 0, 0], [5, 1, 5, 1], [3, 2, 1, 0], [1, 0, 0, 0]])
