@@ -73,9 +73,11 @@ void Document::noteTypes(sched::ProgramOp program) {
   for (Operation &op : program.ops()) {
     if (auto run = dyn_cast<sched::RunOp>(op)) {
       for (auto [i, buffer] : llvm::enumerate(run.getOuts()))
-        note(buffer, run.outType(i));
+        if (!run.outFirst(i))
+          note(buffer, run.outType(i));
       for (auto [i, buffer] : llvm::enumerate(run.getIns()))
-        note(buffer, run.inType(i));
+        if (!run.inFirst(i))
+          note(buffer, run.inType(i));
     }
   }
   for (auto copy : program.getBody().getOps<sched::CopyOp>()) {
@@ -104,20 +106,24 @@ std::string codegen::typeArguments(RankedTensorType type) {
   return std::string(nhwc ? ", Layout::NHWC, " : ", Layout::RowMajor, ") + dataTypeText(tensor.type);
 }
 
-std::string Document::fitted(const std::string &name, Value buffer, RankedTensorType type) const {
-  return type == typeOf(buffer) ? name : "as(" + name + ", " + shapeText(type) + typeArguments(type) + ")";
+std::string Document::fitted(const std::string &name, Value buffer, RankedTensorType type,
+                             std::optional<int64_t> first) const {
+  if (type == typeOf(buffer))
+    return name;
+  const std::string bytes = first.value_or(0) ? "piece(" + name + ", " + hexOffset(*first) + ")" : name;
+  return "as(" + bytes + ", " + shapeText(type) + typeArguments(type) + ")";
 }
 
-std::string Document::use(Value buffer, RankedTensorType type) const {
+std::string Document::use(Value buffer, RankedTensorType type, std::optional<int64_t> first) const {
   auto op = buffer.getDefiningOp<sched::BufferOp>();
   bool batch = op.getInput() && op.onDevice();
-  return fitted(batch ? "s.batch(" + nameOf(buffer) + ")" : nameOf(buffer), buffer, type);
+  return fitted(batch ? "s.batch(" + nameOf(buffer) + ")" : nameOf(buffer), buffer, type, first);
 }
 
-std::string Document::constant(Value buffer, RankedTensorType type) const {
+std::string Document::constant(Value buffer, RankedTensorType type, std::optional<int64_t> first) const {
   auto op = buffer.getDefiningOp<sched::BufferOp>();
   bool batch = op.getInput() && op.onDevice();
-  return fitted(nameOf(buffer) + (batch ? "[0]" : ""), buffer, type);
+  return fitted(nameOf(buffer) + (batch ? "[0]" : ""), buffer, type, first);
 }
 
 void Document::skipNextBatch(sched::ProgramOp program) {

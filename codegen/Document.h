@@ -46,10 +46,11 @@ public:
   /// Name of the constant that declares the buffer, and the type it is declared with.
   const std::string &nameOf(mlir::Value buffer) const { return tensorNames.at(keyOf(buffer)); }
   mlir::RankedTensorType typeOf(mlir::Value buffer) const;
-  /// The buffer as a tensor of `type`, in an expression inside a function of the step.
-  std::string use(mlir::Value buffer, mlir::RankedTensorType type) const;
+  /// The buffer as a tensor of `type`, or its piece from byte `first` on, in an expression inside a function of the
+  /// step.
+  std::string use(mlir::Value buffer, mlir::RankedTensorType type, std::optional<int64_t> first = {}) const;
   /// The same in a constant expression: the first of an input's two slots.
-  std::string constant(mlir::Value buffer, mlir::RankedTensorType type) const;
+  std::string constant(mlir::Value buffer, mlir::RankedTensorType type, std::optional<int64_t> first = {}) const;
   const std::string &eventOf(mlir::Value event) const { return eventNames.at(event.getAsOpaquePointer()); }
   /// Of a run, in order; names are handed out once.
   const std::vector<KernelCallText> &callsOf(sched::RunOp run) const { return kernels.at(run.getOperation()); }
@@ -88,7 +89,8 @@ private:
   void skipNextBatch(sched::ProgramOp program);
   void nameEvents(sched::ProgramOp program);
   void makeKernelCalls(sched::ProgramOp program);
-  std::string fitted(const std::string &name, mlir::Value buffer, mlir::RankedTensorType type) const;
+  std::string fitted(const std::string &name, mlir::Value buffer, mlir::RankedTensorType type,
+                     std::optional<int64_t> first) const;
 
   std::map<sched::Persistent, mlir::Value> persistent; ///< the first buffer that stands for those bytes
   std::map<const void *, std::string> tensorNames;

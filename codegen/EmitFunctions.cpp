@@ -124,7 +124,7 @@ private:
     if (run.getParameter())
       out << "  s.captureGradient("
           << stringLiteral(train::tensorName(symbols.lookup<train::VariableOp>(*run.getParameter()))) << ", "
-          << d.use(run.getIns()[0], run.inType(0)) << ");\n";
+          << d.use(run.getIns()[0], run.inType(0), run.inFirst(0)) << ");\n";
   }
 
   void printCall(llvm::raw_ostream &out, sched::RunOp run, const KernelCallText &call) {

@@ -58,8 +58,8 @@ std::string constantOf(const Document &d, sched::RunOp run, sched::OperandAttr s
   if (!slot.getIndex())
     return "none";
   const int64_t i = *slot.getIndex();
-  return slot.getKind() == sched::OperandKind::In ? d.constant(run.getIns()[i], run.inType(i))
-                                                  : d.constant(run.getOuts()[i], run.outType(i));
+  return slot.getKind() == sched::OperandKind::In ? d.constant(run.getIns()[i], run.inType(i), run.inFirst(i))
+                                                  : d.constant(run.getOuts()[i], run.outType(i), run.outFirst(i));
 }
 
 /// A tensor in a call; operands that the op leaves out, and the scratch of what needs none, are `none`.
@@ -67,8 +67,8 @@ std::string useOf(const Document &d, sched::RunOp run, sched::OperandAttr slot) 
   if (!slot.getIndex())
     return slot.getKind() == sched::OperandKind::Scratch && run.getScratch() ? d.nameOf(run.getScratch()) : "none";
   const int64_t i = *slot.getIndex();
-  return slot.getKind() == sched::OperandKind::In ? d.use(run.getIns()[i], run.inType(i))
-                                                  : d.use(run.getOuts()[i], run.outType(i));
+  return slot.getKind() == sched::OperandKind::In ? d.use(run.getIns()[i], run.inType(i), run.inFirst(i))
+                                                  : d.use(run.getOuts()[i], run.outType(i), run.outFirst(i));
 }
 
 std::string argumentText(const Document &d, sched::RunOp run, Attribute argument) {
@@ -117,15 +117,15 @@ KernelCallText fusedText(const Document &document, sched::RunOp run, const std::
   const unsigned full = run.getOuts().size() - *run.getSums();
   SmallVector<std::string> in, out, sum, inUse, outUse, sumUse;
   for (auto [i, buffer] : llvm::enumerate(run.getIns())) {
-    std::string tensor = document.constant(buffer, run.inType(i));
+    std::string tensor = document.constant(buffer, run.inType(i), run.inFirst(i));
     in.push_back(run.isChannel(i) ? "channel(" + tensor +
                                         (domain.getRank() == 4 ? "" : ", " + std::to_string(domain.getRank())) + ")"
                                   : tensor);
-    inUse.push_back(document.use(buffer, run.inType(i)));
+    inUse.push_back(document.use(buffer, run.inType(i), run.inFirst(i)));
   }
   for (auto [i, buffer] : llvm::enumerate(run.getOuts())) {
-    (i < full ? out : sum).push_back(document.constant(buffer, run.outType(i)));
-    (i < full ? outUse : sumUse).push_back(document.use(buffer, run.outType(i)));
+    (i < full ? out : sum).push_back(document.constant(buffer, run.outType(i), run.outFirst(i)));
+    (i < full ? outUse : sumUse).push_back(document.use(buffer, run.outType(i), run.outFirst(i)));
   }
   const bool nhwc = train::layoutOf(domain) == train::LayoutKind::NHWC;
   return {

@@ -130,21 +130,29 @@ def Train_ConcatOp : Train_ForwardOp<"concat", [Train_OwnKernel, Train_Precision
   let hasFolder = 1;
 }
 
-def Train_SliceOp : Train_ForwardOp<"slice", [Train_OwnKernel, Train_PrecisionAware, Train_LayoutAware, DeclareOpInterfaceMethods<Train_Costed, ["bytesMoved"]>]> {
-  let extraClassDeclaration = Train_Follow.decl # Train_KernelFacts<"Other", launch = "extract">.decl;
+def Train_SliceOp : Train_ForwardOp<"slice", [Train_OwnKernel, Train_PrecisionAware, Train_LayoutAware,
+    DeclareOpInterfaceMethods<Train_View, ["sharesBytes", "firstByte"]>, DeclareOpInterfaceMethods<Train_Costed, ["bytesMoved"]>]> {
+  let extraClassDeclaration = Train_Follow.decl # Train_KernelFacts<"Other", launch = "extract">.decl # [{
+    /// Where the slab begins among x's bytes, where it is one piece of them that kernels can take in place of a slot; else none.
+    std::optional<int64_t> contiguousAt();
+  }];
   let summary = "the slab [start, start + length) of one dimension";
   let description = [{
-    The gradient of concat, and ONNX Split and Slice with step 1.
+    The gradient of concat, and ONNX Split and Slice with step 1. `piece`: no kernel, the result is a piece of x's bytes; linearize says where that
+    keeps no bytes that a copy would have let go.
 
     - C1: 0 <= start, 0 < length, start + length <= extent of `axis`.
+    - C2: a piece is contiguous in x's layout and begins at a multiple of 256 bytes, as slots do.
 
     ```mlir
     %y = train.slice %x {axis = 1 : i64, start = 64 : i64, length = 32 : i64} : (tensor<8x96x28x28xf32>) -> tensor<8x32x28x28xf32>
+    %z = train.slice %y {axis = 0 : i64, length = 4 : i64, piece, start = 4 : i64} : (tensor<8x32x28x28xf32>) -> tensor<4x32x28x28xf32>
     ```
   }];
-  let arguments = (ins Train_Real:$x, I64Attr:$axis, I64Attr:$start, I64Attr:$length);
+  let arguments = (ins Train_Real:$x, I64Attr:$axis, I64Attr:$start, I64Attr:$length, UnitAttr:$piece);
   let results = (outs Train_Real:$y);
   let hasFolder = 1;
+  let hasVerifier = 1;
 }
 
 def Train_ReshapeOp : Train_ShapedOp<"reshape", [Train_View, Train_PrecisionAware]> {

@@ -52,6 +52,8 @@ LogicalResult DecodeOp::verify() { // C1
   return checkPacked(*this, getX().getType(), getPacked().getType(), getCodec());
 }
 
+std::optional<int64_t> PackedMaskOp::firstByte() { return 0; }
+
 LogicalResult PackedMaskOp::verify() { // C1
   auto encode = getPacked().getDefiningOp<EncodeOp>();
   if (!encode || !parseForm(encode.getCodec()).value_or(Codec{}).mask)

@@ -164,10 +164,10 @@ def Train_DecodeOp : Train_Op<"decode", [Train_OwnKernel, DeclareOpInterfaceMeth
   let hasVerifier = 1;
 }
 
-def Train_PackedMaskOp : Train_Op<"packed_mask", [Train_View]> {
+def Train_PackedMaskOp : Train_Op<"packed_mask", [DeclareOpInterfaceMethods<Train_View, ["firstByte"]>]> {
   let summary = "the mask in front of a packed form, for gradients that need no more of x than its side of 0";
   let description = [{
-    A view: no kernel, the result is the first bytes of `packed`. apply-plan makes it where only such gradients follow, so that the unpacked
+    A view: no kernel, the result is the piece of `packed` that begins at its first byte. apply-plan makes it where only such gradients follow, so that the unpacked
     values need not stay for them.
 
     - C1: `packed` is what train.encode with a codec `mask+NAME` gives; the mask has the shape and layout of what was packed and i1 elements.

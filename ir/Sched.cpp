@@ -32,13 +32,16 @@ void SchedDialect::initialize() {
       >();
 }
 
-/// (%x : tensor<4xf32>, %y : tensor<4xf32>)
+/// (%x : tensor<4xf32>, %y at 256 : tensor<4xf32>)
 static ParseResult parseTypedBuffers(OpAsmParser &parser, SmallVectorImpl<OpAsmParser::UnresolvedOperand> &buffers,
-                                     ArrayAttr &types) {
+                                     ArrayAttr &types, DenseI64ArrayAttr &firsts) {
   SmallVector<Attribute> parsed;
+  SmallVector<int64_t> begins;
   auto one = [&]() -> ParseResult {
     Type type;
-    if (parser.parseOperand(buffers.emplace_back()) || parser.parseColonType(type))
+    int64_t &first = begins.emplace_back(wholeBuffer);
+    if (parser.parseOperand(buffers.emplace_back()) ||
+        (succeeded(parser.parseOptionalKeyword("at")) && parser.parseInteger(first)) || parser.parseColonType(type))
       return failure();
     parsed.push_back(TypeAttr::get(type));
     return success();
@@ -46,15 +49,29 @@ static ParseResult parseTypedBuffers(OpAsmParser &parser, SmallVectorImpl<OpAsmP
   if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Paren, one))
     return failure();
   types = parser.getBuilder().getArrayAttr(parsed);
+  firsts = firstsOf(parser.getContext(), begins);
   return success();
 }
 
-static void printTypedBuffers(OpAsmPrinter &printer, Operation *, OperandRange buffers, ArrayAttr types) {
+static void printTypedBuffers(OpAsmPrinter &printer, Operation *, OperandRange buffers, ArrayAttr types,
+                              DenseI64ArrayAttr firsts) {
   printer << "(";
-  llvm::interleaveComma(llvm::zip(buffers, types), printer, [&](auto pair) {
-    printer << std::get<0>(pair) << " : " << cast<TypeAttr>(std::get<1>(pair)).getValue();
+  llvm::interleaveComma(llvm::enumerate(buffers), printer, [&](auto buffer) {
+    printer << buffer.value();
+    if (const auto first = firstOf(firsts, buffer.index()))
+      printer << " at " << *first;
+    printer << " : " << cast<TypeAttr>(types[buffer.index()]).getValue();
   });
   printer << ")";
+}
+
+DenseI64ArrayAttr sluice::sched::firstsOf(MLIRContext *context, ArrayRef<int64_t> firsts) {
+  const bool anyPiece = llvm::any_of(firsts, [](int64_t first) { return first != wholeBuffer; });
+  return anyPiece ? DenseI64ArrayAttr::get(context, firsts) : DenseI64ArrayAttr();
+}
+
+std::optional<int64_t> sluice::sched::firstOf(DenseI64ArrayAttr firsts, size_t i) {
+  return firsts && firsts[i] != wholeBuffer ? std::optional(firsts[i]) : std::nullopt;
 }
 
 /// device(4096) host(256): by the names of the arenas, in their order. Where only one of these two is given, the other
@@ -150,154 +167,6 @@ LogicalResult BufferOp::verify() {
   if (getKept() && (outlivesStep() || !getType())) // C7
     return emitOpError() << "'" << getName() << "' is kept, but "
                          << (outlivesStep() ? "outlives the step anyway" : "has no type");
-  return success();
-}
-
-static LogicalResult checkOperands(RunOp op, StringRef list, OperandRange buffers, ArrayAttr types) {
-  if (buffers.size() != types.size()) // C1
-    return op.emitOpError() << "'" << op.getKernel() << "' has " << buffers.size() << " " << list << " and "
-                            << types.size() << " types";
-  for (auto [buffer, type] : llvm::zip(buffers, types)) {
-    BufferOp slot = definition(buffer);
-    auto tensor = dyn_cast<RankedTensorType>(cast<TypeAttr>(type).getValue());
-    if (!slot || !tensor || !sluice::train::isAddressable(tensor))
-      return op.emitOpError() << "'" << op.getKernel() << "' takes buffers as static tensors, not " << type;
-    int64_t needed = bytesOf(tensor);
-    const bool begins = list == "ins" && tensor.getElementType().isInteger(1);
-    if (needed != static_cast<int64_t>(slot.getBytes()) &&
-        !(begins && needed < static_cast<int64_t>(slot.getBytes()))) // C2
-      return op.emitOpError() << "'" << op.getKernel() << "' uses '" << slot.getName() << "' as " << tensor << " of "
-                              << needed << " bytes, but it has " << slot.getBytes();
-    if (!slot.onDevice()) // C3
-      return op.emitOpError() << "'" << op.getKernel() << "' works on '" << slot.getName()
-                              << "', which is in host memory";
-  }
-  return success();
-}
-
-/// The operand names one of the run's tensors, or none.
-static bool isThere(RunOp op, OperandAttr operand) {
-  const bool in = operand.getKind() == OperandKind::In, isNumbered = in || operand.getKind() == OperandKind::Out;
-  const size_t there = in ? op.getIns().size() : op.getOuts().size();
-  return !isNumbered || static_cast<size_t>(*operand.getIndex()) < there;
-}
-
-/// C8: a constructor's arguments name tensors as well.
-static LogicalResult checkCalls(RunOp op) {
-  bool scratchIsTaken = !op.getScratch() || op.isFused();
-  for (auto call : op.getCalls().getAsRange<CallAttr>()) {
-    scratchIsTaken |= call.usesScratch();
-    SmallVector<Attribute> named(call.getOperands().begin(), call.getOperands().end());
-    for (Attribute argument : call.getArguments())
-      if (auto list = dyn_cast<ArrayAttr>(argument))
-        llvm::append_range(named, list);
-      else
-        named.push_back(argument);
-    for (Attribute attribute : named)
-      if (auto operand = dyn_cast<OperandAttr>(attribute); operand && !isThere(op, operand))
-        return op.emitOpError() << "'" << op.getKernel() << "' calls " << call.getMethod() << " with " << operand
-                                << " of " << op.getIns().size() << " ins and " << op.getOuts().size() << " outs";
-  }
-  if (!scratchIsTaken)
-    return op.emitOpError() << "'" << op.getKernel() << "' has a scratch that none of its calls takes";
-  return success();
-}
-
-/// C7
-static LogicalResult checkRegion(RunOp op) {
-  if (op.isFused() != op.getChannels().has_value() || op.isFused() != op.getSums().has_value() ||
-      op.isFused() != op.getCalls().empty())
-    return op.emitOpError() << "'" << op.getKernel() << "' needs calls, or a region with channels and sums";
-  if (!op.isFused())
-    return success();
-  for (int64_t channel : op.getChannelsAttr().asArrayRef())
-    if (channel < 0 || channel >= static_cast<int64_t>(op.getIns().size()))
-      return op.emitOpError() << "'" << op.getKernel() << "' has " << op.getIns().size() << " ins, and channel "
-                              << channel;
-  if (*op.getSums() > op.getOuts().size())
-    return op.emitOpError() << "'" << op.getKernel() << "' has " << op.getOuts().size() << " outs, and "
-                            << *op.getSums() << " sums";
-  return success();
-}
-
-bool CallAttr::usesScratch() {
-  return llvm::any_of(getOperands(), [](OperandAttr slot) { return slot.getKind() == OperandKind::Scratch; });
-}
-
-LogicalResult CallAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringAttr kernel, ArrayAttr arguments,
-                               StringAttr method, ArrayRef<OperandAttr>) {
-  if (!kernel.empty())
-    return verifyArguments(emitError, kernel, arguments.getValue());
-  for (Attribute argument : arguments)
-    if (auto list = dyn_cast<ArrayAttr>(argument);
-        list ? !llvm::all_of(list, llvm::IsaPred<OperandAttr>)
-             : !isa<BoolAttr, IntegerAttr, FloatAttr, DenseI64ArrayAttr, OperandAttr, WindowAttr, EnumeratorAttr,
-                    CodecAttr, sluice::train::AlgorithmAttr>(argument))
-      return emitError() << "the function " << method << " cannot take " << argument;
-  return success();
-}
-
-LogicalResult OperandAttr::verify(function_ref<InFlightDiagnostic()> emitError, OperandKind kind,
-                                  std::optional<int64_t> index) {
-  const bool numbered = kind == OperandKind::In || kind == OperandKind::Out;
-  if (numbered ? index.value_or(-1) < 0 : index.has_value())
-    return emitError() << stringifyOperandKind(kind) << (numbered ? " needs a number >= 0" : " has no number");
-  return success();
-}
-
-LogicalResult WindowAttr::verify(function_ref<InFlightDiagnostic()> emitError, DenseI64ArrayAttr kernel,
-                                 DenseI64ArrayAttr strides, DenseI64ArrayAttr pads, DenseI64ArrayAttr dilations) {
-  const int64_t spatial = kernel.size();
-  if ((spatial != 2 && spatial != 3) || strides.size() != spatial || pads.size() != 2 * spatial ||
-      dilations.size() != spatial)
-    return emitError() << "a window has 2 or 3 extents, strides and dilations and twice as many pads, not "
-                       << kernel.size() << ", " << strides.size() << ", " << dilations.size() << " and " << pads.size();
-  return success();
-}
-
-LogicalResult CodecAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringAttr name) {
-  if (!parseCodec(name.getValue()))
-    return emitError() << "knows no codec of floats '" << name.getValue() << "'";
-  return success();
-}
-
-LogicalResult IdsAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t in, int64_t limit,
-                              std::optional<int64_t>) {
-  if (in < 0 || limit < 1)
-    return emitError() << "ids are an in >= 0 below a limit >= 1, not in " << in << " below " << limit;
-  return success();
-}
-
-/// C9
-static LogicalResult checkIds(RunOp op) {
-  const auto ids = op.getIdsAttr();
-  if (!ids)
-    return success();
-  if (ids.getIn() >= static_cast<int64_t>(op.getIns().size()) ||
-      !op.inType(static_cast<unsigned>(ids.getIn())).getElementType().isInteger(64))
-    return op.emitOpError() << "'" << op.getKernel() << "' has ids in " << ids.getIn() << ", which are no i64";
-  return success();
-}
-
-LogicalResult RunOp::verify() {
-  if (getInVersions().size() != getIns().size() || getOutVersions().size() != getOuts().size()) // C5
-    return emitOpError() << "'" << getKernel() << "' has " << getIns().size() << " ins and " << getOuts().size()
-                         << " outs, but versions of " << getInVersions().size() << " and " << getOutVersions().size();
-  if (failed(checkOperands(*this, "ins", getIns(), getInTypes())) ||
-      failed(checkOperands(*this, "outs", getOuts(), getOutTypes())))
-    return failure();
-  const bool packs = getRole() == Role::Encode || getRole() == Role::Decode;
-  const StreamWork work = factsOf(getStream()).work;
-  if (work != StreamWork::Kernels && !(work == StreamWork::Codecs && packs)) // C6
-    return emitOpError() << "'" << getKernel() << "' does not run on " << stringifyStream(getStream());
-  if (failed(checkRegion(*this)) || failed(checkCalls(*this)) || failed(checkIds(*this)))
-    return failure();
-  if (!getScratch())
-    return success();
-  BufferOp scratch = definition(getScratch());
-  bool shared = llvm::is_contained(getIns(), getScratch()) || llvm::is_contained(getOuts(), getScratch());
-  if (!scratch || shared || scratch.outlivesStep() || !scratch.onDevice()) // C4
-    return emitOpError() << "'" << getKernel() << "' needs a scratch buffer of its own on the device";
   return success();
 }
 

@@ -40,6 +40,13 @@ struct Persistent {
   }
 };
 
+/// Stands for "not a piece" where sched.run lists in which byte of its buffer each piece begins.
+constexpr int64_t wholeBuffer = -1;
+/// Null where none is a piece.
+mlir::DenseI64ArrayAttr firstsOf(mlir::MLIRContext *context, llvm::ArrayRef<int64_t> firsts);
+/// Of the i-th buffer; none: it is no piece.
+std::optional<int64_t> firstOf(mlir::DenseI64ArrayAttr firsts, size_t i);
+
 } // namespace sluice::sched
 
 #define GET_OP_CLASSES

@@ -107,9 +107,9 @@ def Sched_RunOp : Sched_Op<"run", [AttrSizedOperandSegments]> {
     `gathers` where one launch may take several such runs. `suffix` tells the object of several kernels of one node apart, `rule` names a region,
     `parameter` is the variable of an update.
 
-    - C1: as many types as buffers in ins and in outs.
-    - C2: each buffer has exactly the bytes of its type, so that a write leaves nothing of what was there before; a mask that is read may be
-      the beginning of a packed form.
+    - C1: as many types as buffers in ins and in outs, and where some are pieces, as many firsts.
+    - C2: each buffer has exactly the bytes of its type, so that a write leaves nothing of what was there before. Of a piece (`at`) they lie within
+      the buffer, and the first is a multiple of 256 bytes into it.
     - C3: a kernel works on device memory only.
     - C4: scratch is a buffer of its own: not among ins or outs, not persistent.
     - C5: as many versions as buffers in ins and in outs.
@@ -118,23 +118,27 @@ def Sched_RunOp : Sched_Op<"run", [AttrSizedOperandSegments]> {
     - C8: calls name ins and outs that are there, and where there is a scratch, one of them takes it.
     - C9: ids are i64 and among the ins.
 
-    `versions` say which content of each buffer is meant: 0 is what it held before the step, n what its n-th write in this step left. They
-    are written down when the graph is scheduled, so that verify-schedule can tell from the program alone that every read sees the write
+    `at` says that not all of a buffer is meant but the piece of it that begins there; `in_firsts` and `out_firsts` hold that, -1 for whole buffers.
+
+    `versions` say which content of each buffer is meant: 0 is what it held before the step, n what its n-th write in this step left; a write of
+    a piece counts as one of the buffer. They are written down when the graph is scheduled, so that verify-schedule can tell from the program alone that every read sees the write
     that it was meant to see, in-place kernels included.
 
     ```mlir
     sched.run compute "softmax" ins(%x : tensor<16x10xf32>) outs(%y : tensor<16x10xf32>) versions [1] -> [1]
         calls [#sched.call<"Softmax", [array<i64: 16, 10>, 1 : i64, false], "forward", <in 0>, <out 0>>]
+    sched.run compute "tanh" ins(%x at 512 : tensor<8x16xf32>) outs(%z : tensor<8x16xf32>) versions [1] -> [1] calls [...]
     ```
   }];
   let arguments = (ins Sched_Stream:$stream, StrAttr:$kernel, Variadic<Sched_Buffer>:$ins, Variadic<Sched_Buffer>:$outs, Optional<Sched_Buffer>:$scratch,
-      TypeArrayAttr:$in_types, TypeArrayAttr:$out_types, DenseI64ArrayAttr:$in_versions, DenseI64ArrayAttr:$out_versions,
+      TypeArrayAttr:$in_types, TypeArrayAttr:$out_types, OptionalAttr<DenseI64ArrayAttr>:$in_firsts, OptionalAttr<DenseI64ArrayAttr>:$out_firsts,
+      DenseI64ArrayAttr:$in_versions, DenseI64ArrayAttr:$out_versions,
       TypedArrayAttrBase<Sched_CallAttr, "calls of the runtime">:$calls, DefaultValuedAttr<Sched_Role, "::sluice::sched::Role::Compute">:$role,
       OptionalAttr<Sched_IdsAttr>:$ids, UnitAttr:$backward, UnitAttr:$gathers, DefaultValuedStrAttr<StrAttr, "">:$suffix, OptionalAttr<FlatSymbolRefAttr>:$parameter, OptionalAttr<StrAttr>:$rule,
       OptionalAttr<DenseI64ArrayAttr>:$channels, OptionalAttr<I64Attr>:$sums);
   let regions = (region AnyRegion:$body);
   let assemblyFormat = [{
-    $stream $kernel `ins` `` custom<TypedBuffers>($ins, $in_types) `outs` `` custom<TypedBuffers>($outs, $out_types)
+    $stream $kernel `ins` `` custom<TypedBuffers>($ins, $in_types, $in_firsts) `outs` `` custom<TypedBuffers>($outs, $out_types, $out_firsts)
     (`scratch` `(` $scratch^ `)`)? `versions` $in_versions `->` $out_versions `calls` $calls (`channels` $channels^)? (`sums` $sums^)?
     (`role` `(` $role^ `)`)? (`ids` $ids^)? attr-dict-with-keyword ($body^)?
   }];
@@ -142,6 +146,9 @@ def Sched_RunOp : Sched_Op<"run", [AttrSizedOperandSegments]> {
   let extraClassDeclaration = [{
     ::mlir::RankedTensorType inType(unsigned i);
     ::mlir::RankedTensorType outType(unsigned i);
+    /// Where the piece that is read or written begins in its buffer; none: all of the buffer is meant.
+    std::optional<int64_t> inFirst(unsigned i) { return firstOf(getInFirstsAttr(), i); }
+    std::optional<int64_t> outFirst(unsigned i) { return firstOf(getOutFirstsAttr(), i); }
     /// Whether it is a fused region, and then: whether an in is a [C] vector indexed by dimension 1; the type whose shape the region runs over.
     bool isFused() { return !getBody().empty(); }
     bool isChannel(unsigned i) { return ::llvm::is_contained(*getChannels(), static_cast<int64_t>(i)); }

@@ -176,6 +176,27 @@ KERNEL(ConcatOp) {
   return calls;
 }
 
+std::optional<int64_t> SliceOp::contiguousAt() {
+  const RankedTensorType x = getX().getType(), y = getType();
+  const size_t axis = getAxis();
+  // With channels last, the batch alone is in front of all else.
+  const bool outermost = layoutOf(x) == LayoutKind::NHWC
+                             ? axis == 0
+                             : llvm::all_of(x.getShape().take_front(axis), [](int64_t extent) { return extent == 1; });
+  const int64_t first = bytes(y) / static_cast<int64_t>(getLength()) * static_cast<int64_t>(getStart());
+  return outermost && first % slotAlignment == 0 ? std::optional(first) : std::nullopt;
+}
+
+bool SliceOp::sharesBytes() { return getPiece(); }
+std::optional<int64_t> SliceOp::firstByte() { return contiguousAt(); }
+
+LogicalResult SliceOp::verify() {
+  if (getPiece() && !contiguousAt()) // C2
+    return emitOpError() << "is no piece of " << getX().getType() << " that begins at a multiple of " << slotAlignment
+                         << " bytes: it starts at " << getStart() << " of dimension " << getAxis();
+  return success();
+}
+
 // No more than it takes out.
 int64_t SliceOp::bytesMoved() { return 2 * bytes(getY().getType()); }
 

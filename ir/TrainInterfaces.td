@@ -77,9 +77,11 @@ class Train_RoleIs<string role> {
 
 def Train_View : OpInterface<"View"> {
   let cppNamespace = "::sluice::train";
-  let description = [{ An op of one operand and one result whose result may be the operand's bytes. }];
+  let description = [{ An op of one operand and one result whose result may be the operand's bytes, or a piece of them. }];
   let methods = [
     InterfaceMethod<"whether they are, in the layouts that both have; else a kernel moves them", "bool", "sharesBytes", (ins), "", "return true;">,
+    InterfaceMethod<"where the piece begins among the operand's bytes; none: the result is all of them", "std::optional<int64_t>", "firstByte", (ins), "",
+      "return std::nullopt;">,
   ];
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // linearize, in order:
+//  0. choose the slabs that are pieces of what they are taken from, instead of copies;
 //  1. count, after every forward op, the activations that a later forward op reads; where it is one, a stage ends;
 //  2. give every op the stage of its forward op;
 //  3. mark fused ops that may work in the bytes of an operand that nobody reads any more.
@@ -49,6 +50,84 @@ SmallVector<int64_t> stagesOf(ArrayRef<Operation *> forward) {
   }
   return stage;
 }
+
+/// Step 0. A piece keeps all bytes of its root until its last reader has run. Copies go where that keeps nothing that
+/// would have died before: what outlives the step, roots that others read as late, and slabs that together are all that
+/// is read of their root.
+class Pieces {
+public:
+  int count = 0;
+
+  void run(Block &block) {
+    llvm::MapVector<Value, SmallVector<SliceOp>> slabs; // by root
+    for (auto slice : block.getOps<SliceOp>())
+      if (slice.contiguousAt() && !isReturned(slice.getY()))
+        slabs[viewedValue(slice.getX())].push_back(slice);
+    for (auto &[root, slices] : slabs) {
+      Operation *maker = root.getDefiningOp();
+      if (!maker || isa<ReadOp>(maker))
+        take(slices);
+      else if (!isa<ChangesVariables>(maker))
+        takeWhatCostsNothing(root, slices);
+    }
+  }
+
+private:
+  static bool isReturned(Value value) {
+    return llvm::any_of(value.getUsers(), [](Operation *user) {
+      return isa<func::ReturnOp>(user) ||
+             (user->getNumResults() == 1 && viewSource(user->getResult(0)) && isReturned(user->getResult(0)));
+    });
+  }
+
+  static Operation *later(Operation *a, Operation *b) { return !a || (b && a->isBeforeInBlock(b)) ? b : a; }
+
+  /// The last op that reads the value or a view of it, but for these slabs.
+  static Operation *lastReader(Value value, ArrayRef<SliceOp> but = {}) {
+    Operation *last = nullptr;
+    for (Operation *user : value.getUsers())
+      if (auto slice = dyn_cast<SliceOp>(user); slice && llvm::is_contained(but, slice))
+        continue;
+      else if (user->getNumResults() == 1 && viewSource(user->getResult(0)))
+        last = later(last, lastReader(user->getResult(0), but));
+      else
+        last = later(last, user);
+    return last;
+  }
+
+  void takeWhatCostsNothing(Value root, ArrayRef<SliceOp> slices) {
+    Operation *others = lastReader(root, slices);
+    if (!others && coversRoot(root, slices)) {
+      take(slices);
+      return;
+    }
+    for (SliceOp slice : slices)
+      if (Operation *last = lastReader(slice.getY()); others && last && !others->isBeforeInBlock(last))
+        take(slice);
+  }
+
+  static bool coversRoot(Value root, ArrayRef<SliceOp> slices) {
+    SmallVector<std::pair<int64_t, int64_t>> taken; // first byte, and the one after the last
+    for (SliceOp slice : slices) {
+      if (viewSource(slice.getX()) && cast<View>(slice.getX().getDefiningOp()).firstByte())
+        return false; // a slab of a slab
+      taken.push_back({*slice.contiguousAt(), *slice.contiguousAt() + bytes(slice.getY().getType())});
+    }
+    llvm::sort(taken);
+    int64_t covered = 0;
+    for (auto [begin, end] : taken)
+      if (begin <= covered)
+        covered = std::max(covered, end);
+    return covered == bytes(root.getType());
+  }
+
+  void take(ArrayRef<SliceOp> slices) {
+    for (SliceOp slice : slices) {
+      slice.setPiece(true);
+      ++count;
+    }
+  }
+};
 
 /// Step 3. Values that share bytes are one class; an operand's class is free when no op after this one reads any of its
 /// values.
@@ -101,6 +180,11 @@ private:
     Use use = uses[find(operand)];
     return !use.persistent && !(use.last && at->isBeforeInBlock(use.last));
   }
+  /// What takes the bytes of a piece would leave the rest of its root behind.
+  static bool isPiece(Value value) {
+    Value source = viewSource(value);
+    return source && (cast<View>(value.getDefiningOp()).firstByte() || isPiece(source));
+  }
   /// Another operand looks at the same bytes through a view: the op would read what it has already overwritten.
   bool sharesWithOther(Operation *op, Value operand) {
     return llvm::any_of(op->getOperands(),
@@ -119,7 +203,7 @@ private:
     for (unsigned r = 0; r < results; ++r)
       for (unsigned i : order) {
         Value operand = op->getOperand(i);
-        if (sharesWithOther(op, operand) || operand.getType() != op->getResult(r).getType() ||
+        if (isPiece(operand) || sharesWithOther(op, operand) || operand.getType() != op->getResult(r).getType() ||
             !nobodyReadsLater(operand, op) || !taken.insert(find(operand)).second)
           continue;
         choice[r] = i;
@@ -170,6 +254,9 @@ struct Linearize : sluice::impl::LinearizeBase<Linearize> {
       markStages(block, stage);
       if (failed(checkBytes(function)))
         return signalPassFailure();
+      Pieces slabs;
+      slabs.run(block);
+      pieces += slabs.count;
       InPlace inPlaceMarks;
       inPlaceMarks.run(block);
       inPlace += inPlaceMarks.count;

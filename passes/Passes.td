@@ -196,7 +196,8 @@ def Linearize : Pass<"sluice-linearize", "::mlir::ModuleOp"> {
   let description = [{
     A cut point is a value that alone separates the forward graph: after its op, no other activation is read by a later forward op. Every
     op gets `train.stage`; a backward op has the stage of its forward op. Fused ops whose operand nobody reads later, backward ops
-    included, and the gradient of the loss get `train.in_place`: per result the operand whose bytes it takes, or -1.
+    included, and the gradient of the loss get `train.in_place`: per result the operand whose bytes it takes, or -1. A train.slice of what outlives
+    the step becomes a `piece`, no copy; so does one whose operand lives as long anyway, and slices that are all that is read of their operand.
 
     ```mlir
     %a = train.conv %x, %w ... {train.forward = 0} : ...
@@ -211,7 +212,7 @@ def Linearize : Pass<"sluice-linearize", "::mlir::ModuleOp"> {
     ```
   }];
   let dependentDialects = ["::sluice::train::TrainDialect"];
-  let statistics = [Statistic<"stages", "stages", "stages found">, Statistic<"inPlace", "in-place", "results that take an operand's bytes">];
+  let statistics = [Statistic<"stages", "stages", "stages found">, Statistic<"pieces", "pieces", "slabs that are no copies">, Statistic<"inPlace", "in-place", "results that take an operand's bytes">];
 }
 
 def EstimateCost : Pass<"sluice-estimate-cost", "::mlir::ModuleOp"> {

@@ -110,15 +110,15 @@ def VerifySchedule : Pass<"sluice-verify-schedule", "::mlir::ModuleOp"> {
     - V2: every access lies inside the buffer's lifetime, where a copy's access begins when compute released it; when the lifetime ends compute is ordered after
       every access.
     - V3: two accesses of which one writes, to the same bytes, are ordered by streams and events.
-    - V4: what is read was written before, by the same buffer, no other buffer wrote the bytes in between, and it is the version that the
-      step names; results and the batch of the next step are written.
+    - V4: every byte that is read was written before, as one of the same buffer, none of another has been written there in between, and it is
+      the version that the step names; no step sees one byte as two tensors while it writes it; results and the batch of the next step are written.
     - V5: programs begin and end with all streams joined.
-    - V6: a buffer has exactly the bytes of every shape that it is used with, worked out in 128 bits, and of its variable, but that a packed
-      form may be read as the mask of its tensor, with which it begins; what is copied as it is has one size on both sides, what is packed on
+    - V6: a buffer has exactly the bytes of every shape that it is used with, worked out in 128 bits, and of its variable; a piece of it lies within;
+      what is copied as it is has one size on both sides, what is packed on
       the way the bytes of its form on the host, and it comes back by the codec and as the tensor by which it went.
     - V7: runs that are launched together are next to each other on compute, and none sees bytes that another one writes.
     - V8: a program that names the planned function that it computes has exactly one run or copy for each op of it, with the calls, types,
-      scratch and region that the op asks for; ins are the contents that the op's operands became, outs are where its results are read.
+      scratch and region that the op asks for; ins are the contents that the op's operands became, pieces where views begin, outs are where its results are read.
       Runs of one kernel, half of the step and calls stand in the function's order.
 
     Changes nothing.

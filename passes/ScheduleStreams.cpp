@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // schedule-streams, for each train function:
-//  1. one sched.buffer for every storage of Storages.h, and one for every workspace, at the offsets that the plan has;
+//  1. the buffers, see ScheduledBuffers.h;
 //  2. the ops in program order: kernels on compute, offloads and prefetches on the streams that their arena has for
 //  them, each with the waits that it needs; packing and unpacking on codec likewise;
 //  3. the copies of the next batch, after the other copies from host memory, where they delay nothing;
@@ -8,9 +8,8 @@
 //  5. the function stays under another name, for verify-schedule to compare with.
 // A wait is left out when a chain of earlier waits implies it; a record that nobody waits for is erased.
 #include "passes/Passes.h"
-#include "passes/analysis/Storages.h"
+#include "passes/ScheduledBuffers.h"
 #include "passes/analysis/StreamClocks.h"
-#include "passes/plan/PlannedPlaces.h"
 #include "runtime/CodecTable.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -36,12 +35,11 @@ class Scheduler {
 public:
   Scheduler(func::FuncOp function, sched::ProgramOp program)
       : function(function), program(program), storages(function),
-        b(OpBuilder::atBlockEnd(&program.getBody().emplaceBlock())), clocks(b) {}
+        b(OpBuilder::atBlockEnd(&program.getBody().emplaceBlock())), clocks(b), buffers(b, function, storages) {}
 
   LogicalResult run();
 
 private:
-  void createBuffers();
   void copyNextBatch();
   LogicalResult schedule(Operation *op);
   void offload(train::OffloadOp op);
@@ -61,80 +59,14 @@ private:
   Storages storages;
   OpBuilder b;
   StreamClocks clocks;
-  Recorded begin;                                 ///< before the first kernel
-  SmallVector<Value> slots;                       ///< buffer of each storage
-  SmallVector<std::pair<Value, Value>> nextBatch; ///< staging and device slot of each input
-  llvm::DenseMap<Operation *, Value> scratches;
+  Recorded begin; ///< before the first kernel
+  const ScheduledBuffers buffers;
   llvm::DenseMap<int, Recorded> copiedIn, copyingOut;           ///< by storage
   llvm::DenseMap<int, Recorded> packed;                         ///< host or packed storage -> what fills it
   llvm::DenseMap<int, std::pair<int64_t, Operation *>> content; ///< storage -> how often it was written, by whom last
   llvm::DenseMap<Value, int64_t> contentOf;                     ///< value -> writes of its storage when it was made
   SmallVector<int64_t> readVersions;                            ///< of what the op at hand reads, see sched.run
 };
-
-/// The name of the tensor for reports: the location of what computed it.
-Location originOf(const Storage &storage, Location fallback) {
-  return storage.values.empty() || isa<UnknownLoc>(storage.values.front().getLoc()) ? fallback
-                                                                                    : storage.values.front().getLoc();
-}
-
-/// What copies pack into a pool has a slot of its own only where the pool spills to.
-sched::Space spaceOf(train::OffloadOp op) {
-  return sched::poolBytes(op.getCodec()) > 0 ? sched::Space::Spill : sched::spaceOf(homeOf(op.getHome()));
-}
-sched::Space spaceOf(const Storage &storage) {
-  return storage.kind == Storage::Kind::Host ? spaceOf(storage.values.front().getDefiningOp<train::OffloadOp>())
-                                             : sched::Space::Device;
-}
-
-IntegerAttr plannedOffset(const Storage &storage) {
-  if (storage.kind != Storage::Kind::Transient || storage.values.empty())
-    return {};
-  auto made = dyn_cast<OpResult>(storage.values.front());
-  return made ? PlannedPlaces::of(made.getOwner(), made.getResultNumber()) : IntegerAttr();
-}
-
-void Scheduler::createBuffers() {
-  MLIRContext *context = b.getContext();
-  for (const Storage &storage : storages.all()) {
-    Location loc = originOf(storage, function.getLoc());
-    auto create = [&](StringRef name, sched::Space space, StringAttr input = {}, IntegerAttr batch = {},
-                      TypeAttr type = {}) {
-      const bool kept = storage.kept && !input;
-      auto variable = storage.kind == Storage::Kind::Variable ? FlatSymbolRefAttr::get(context, storage.variable)
-                                                              : FlatSymbolRefAttr();
-      auto result = storage.kind == Storage::Kind::Result ? b.getI64IntegerAttr(storage.index) : IntegerAttr();
-      return BufferOp::create(b, loc, b.getType<sched::BufferType>(), b.getStringAttr(name),
-                              sched::SpaceAttr::get(context, space), b.getI64IntegerAttr(storage.bytes), variable,
-                              input, batch, result, plannedOffset(storage), IntegerAttr(), IntegerAttr(),
-                              kept ? TypeAttr::get(storage.kept) : type,
-                              kept ? b.getI64IntegerAttr(storage.index) : IntegerAttr())
-          .getBuffer();
-    };
-    if (storage.kind != Storage::Kind::Batch) {
-      slots.push_back(create(storage.name, spaceOf(storage)));
-      continue;
-    }
-    // Data files bear the name as the model has it.
-    auto input = function.getArgAttrOfType<StringAttr>(storage.index, "train.name");
-    input = input ? input : b.getStringAttr(storage.name);
-    auto type = TypeAttr::get(function.getArgument(storage.index).getType());
-    slots.push_back(create(storage.name, sched::Space::Device, input, b.getI64IntegerAttr(0), type));
-    Value next = create(storage.name + "_next", sched::Space::Device, input, b.getI64IntegerAttr(1), type);
-    nextBatch.push_back({create(storage.name + "_staging", sched::Space::Host, input, {}, type), next});
-  }
-  for (Operation &op : function.getOps()) {
-    auto cost = train::attr::get<train::attr::Cost>(&op);
-    if (!cost || cost.getWorkspace() == 0)
-      continue;
-    SmallVector<int> written = storages.writes(&op);
-    std::string name = (written.empty() ? "unused" : storages[written.front()].name) + "_scratch";
-    scratches[&op] =
-        BufferOp::create(b, op.getLoc(), b.getType<sched::BufferType>(), b.getStringAttr(name),
-                         sched::SpaceAttr::get(context, sched::Space::Device), b.getI64IntegerAttr(cost.getWorkspace()),
-                         {}, {}, {}, {}, PlannedPlaces::of(&op, op.getNumResults()), {}, {}, {}, {});
-  }
-}
 
 /// `packing`: what sends the tensor away, with its codec; null for an input.
 Recorded Scheduler::copy(Location loc, Stream stream, Value from, Value to, train::OffloadOp packing,
@@ -148,7 +80,7 @@ Recorded Scheduler::copy(Location loc, Stream stream, Value from, Value to, trai
 
 void Scheduler::copyNextBatch() {
   const Stream stream = sched::streamFrom(sched::Space::Host);
-  for (auto [staging, slot] : nextBatch) {
+  for (auto [staging, slot] : buffers.nextBatch()) {
     clocks.wait(slot.getLoc(), stream, begin); // the step before this one has read the slot
     copy(slot.getLoc(), stream, staging, slot, {}, 0, 1);
   }
@@ -162,7 +94,7 @@ void Scheduler::offload(train::OffloadOp op) {
   if (copiedIn.contains(source))
     clocks.wait(loc, stream, copiedIn[source]);
   copyingOut[source] = packed[target] =
-      copy(loc, stream, slots[source], slots[target], op, readVersions[0], content.lookup(target).first);
+      copy(loc, stream, buffers.of(source), buffers.of(target), op, readVersions[0], content.lookup(target).first);
 }
 
 void Scheduler::prefetch(train::PrefetchOp op) {
@@ -173,7 +105,7 @@ void Scheduler::prefetch(train::PrefetchOp op) {
   clocks.waitForCompute(loc, stream, storages[target].name + "_free");
   clocks.wait(loc, stream, packed[source]);
   copiedIn[target] =
-      copy(loc, stream, slots[source], slots[target], packing, readVersions[0], content.lookup(target).first);
+      copy(loc, stream, buffers.of(source), buffers.of(target), packing, readVersions[0], content.lookup(target).first);
 }
 
 /// As offload and prefetch, with device memory and the codec stream.
@@ -215,24 +147,17 @@ void Scheduler::kernel(Operation *op) {
 }
 
 void Scheduler::run(Operation *op, Stream stream) {
-  SmallVector<int> reads = storages.reads(op), writes = storages.writes(op);
-  auto collect = [&](ArrayRef<int> storages, ValueRange values, SmallVector<Value> &operands,
-                     SmallVector<Attribute> &types) {
-    for (auto [i, storage] : llvm::enumerate(storages)) {
-      operands.push_back(slots[storage]);
-      // What the op accumulates into comes after its operands and has the type of its result.
-      types.push_back(TypeAttr::get(i < values.size() ? values[i].getType() : op->getResult(0).getType()));
-    }
-  };
-  SmallVector<Value> ins, outs;
-  SmallVector<Attribute> inTypes, outTypes;
-  collect(reads, op->getOperands(), ins, inTypes);
-  collect(writes, op->getResults(), outs, outTypes);
   auto kernel = cast<train::HasKernel>(op);
+  SmallVector<Value> read(op->getOperands());
+  if (kernel.accumulates())
+    read.push_back(op->getResult(0)); // into what it holds by now
+  const ScheduledBuffers::Operands ins = buffers.operandsOf(read), outs = buffers.operandsOf(op->getResults());
   auto calls = kernel.kernelCalls();
-  auto run = RunOp::create(b, op->getLoc(), stream, op->getName().stripDialect(), ins, outs, scratches.lookup(op),
-                           b.getArrayAttr(inTypes), b.getArrayAttr(outTypes), readVersions,
-                           llvm::map_to_vector(writes, [&](int s) { return content.lookup(s).first; }),
+  auto run = RunOp::create(b, op->getLoc(), stream, op->getName().stripDialect(), ins.buffers, outs.buffers,
+                           buffers.scratchOf(op), b.getArrayAttr(ins.types), b.getArrayAttr(outs.types),
+                           sched::firstsOf(b.getContext(), ins.firsts), sched::firstsOf(b.getContext(), outs.firsts),
+                           readVersions,
+                           llvm::map_to_vector(storages.writes(op), [&](int s) { return content.lookup(s).first; }),
                            b.getArrayAttr(SmallVector<Attribute>(calls.begin(), calls.end())), {}, {}, {}, {},
                            kernel.objectSuffix(), {}, {}, {}, {});
   copyFacts(op, run);
@@ -305,7 +230,6 @@ LogicalResult Scheduler::schedule(Operation *op) {
 }
 
 LogicalResult Scheduler::run() {
-  createBuffers();
   begin = clocks.record(function.getLoc(), Stream::Compute, "begin");
   for (Operation &op : function.getOps())
     if (failed(schedule(&op)))

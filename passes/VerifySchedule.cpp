@@ -156,46 +156,51 @@ LogicalResult Verifier::checkRaces() {
     if (accesses[begin].op != second.op)
       begin = j;
     int first = conflictWithin(begin, j);
-    for (ByteHistory::Piece *piece : history.pieces(places[second.place]))
+    for (ByteHistory::Piece *piece : history.pieces(second.bytes))
       for (int i : piece->since(second.writes))
         if (accesses[i].op != second.op && !accesses[i].runsBefore(second) && (first < 0 || i < first))
           first = i;
     if (first >= 0)
       return conflict(accesses[first], second);
     if (second.writes)
-      history.write(places[second.place], static_cast<int>(j));
+      history.write(second.bytes, static_cast<int>(j));
     else
-      history.read(places[second.place], second.stream, static_cast<int>(j));
+      history.read(second.bytes, second.stream, static_cast<int>(j));
   }
   return success();
 }
 
-/// The first access of the same op, those from `begin` on, that sees bytes of access `j` as another buffer while one
-/// writes them; or -1. A kernel may update a buffer in place, but not see the same bytes as two buffers.
+/// The first access of the same op, those from `begin` on, that sees bytes of access `j` as another buffer, or as
+/// another piece of it, while one writes them; or -1. A kernel may update what it reads in place, but not see the same
+/// bytes as two tensors.
 int Verifier::conflictWithin(size_t begin, size_t j) {
-  for (size_t i = accesses[j].writes ? begin : j; i < j; ++i) // reads come before writes
-    if (accesses[i].place != accesses[j].place && places[accesses[i].place].overlaps(places[accesses[j].place]))
+  const Access &later = accesses[j];
+  for (size_t i = later.writes ? begin : j; i < j; ++i) // reads come before writes
+    if (accesses[i].bytes.overlaps(later.bytes) &&
+        !(accesses[i].place == later.place && accesses[i].bytes == later.bytes))
       return static_cast<int>(i);
   return -1;
 }
 
-/// V4. Accesses are ordered by now, so the last write in issue order is the last one.
+/// V4. Accesses are ordered by now, so the last write in issue order is the last one. Every byte that is read was last
+/// written as one of the same buffer.
 LogicalResult Verifier::checkContents() {
   ByteHistory history;
   for (size_t j = 0; j < accesses.size(); ++j) {
     const Access &read = accesses[j];
     if (read.writes) {
-      history.write(places[read.place], static_cast<int>(j));
+      history.write(read.bytes, static_cast<int>(j));
       continue;
     }
-    int write = -1;
-    for (const ByteHistory::Piece *piece : history.pieces(places[read.place]))
-      write = std::max(write, piece->write);
-    const Access *last = write < 0 ? nullptr : &accesses[write];
     BufferOp buffer = places[read.place].op;
-    bool initial = buffer.outlivesStep() && !(buffer.getBatch() && *buffer.getBatch() == 1);
-    if (last ? last->place == read.place : initial)
+    const bool initial = buffer.outlivesStep() && !(buffer.getBatch() && *buffer.getBatch() == 1);
+    const auto pieces = history.pieces(read.bytes);
+    const auto foreign = llvm::find_if(pieces, [&](const ByteHistory::Piece *piece) {
+      return piece->write < 0 ? !initial : accesses[piece->write].place != read.place;
+    });
+    if (foreign == pieces.end())
       continue;
+    const Access *last = (*foreign)->write < 0 ? nullptr : &accesses[(*foreign)->write];
     auto diagnostic = read.op->emitOpError() << "V4: step " << read.step << ", " << describe(read.op) << ", reads '"
                                              << buffer.getName() << "', ";
     if (!last)
@@ -207,7 +212,8 @@ LogicalResult Verifier::checkContents() {
   return success();
 }
 
-/// V4, for writes that leave the bytes to the same buffer: every step sees and leaves the version that it names.
+/// V4, for writes that leave the bytes to the same buffer, in pieces or as a whole: every step sees and leaves the
+/// version that it names.
 LogicalResult Verifier::checkVersions() {
   std::vector<int64_t> writes(places.size(), 0);
   for (size_t begin = 0, end = 0; begin < accesses.size(); begin = end) {
@@ -230,13 +236,19 @@ LogicalResult Verifier::checkVersions() {
 
 /// V4, for what is read after the step: its results, what it keeps, and the batch that the next step finds.
 LogicalResult Verifier::checkEnd() {
-  std::vector<bool> written(places.size(), false);
-  for (const Access &access : accesses)
+  ByteHistory history;
+  for (auto [j, access] : llvm::enumerate(accesses))
     if (access.writes)
-      written[access.place] = true;
+      history.write(access.bytes, static_cast<int>(j));
+  const auto written = [&](int i) {
+    return llvm::all_of(history.pieces(places[i]), [&](const ByteHistory::Piece *piece) {
+      return piece->write >= 0 && accesses[piece->write].place == i;
+    });
+  };
   for (size_t i = 0; i < places.size(); ++i) {
     BufferOp buffer = places[i].op;
-    if (!written[i] && (buffer.getResult() || buffer.getKept() || (buffer.getBatch() && *buffer.getBatch() == 1)))
+    const bool isRead = buffer.getResult() || buffer.getKept() || (buffer.getBatch() && *buffer.getBatch() == 1);
+    if (isRead && !written(static_cast<int>(i)))
       return buffer.emitOpError() << "V4: '" << buffer.getName()
                                   << "' is read after the step, but nothing has written it";
     if (buffer.getKept() && places[i].last != steps)

@@ -110,6 +110,15 @@ constexpr Tensor as(Tensor tensor, Shape shape, Layout layout = Layout::RowMajor
   return tensor;
 }
 
+/// Every slot begins at a multiple of it in its arena, and what kernels take as a piece of a slot does so in the slot.
+constexpr int64_t slotAlignment = 256;
+
+/// What begins `first` bytes, a multiple of slotAlignment, into the tensor's; as() says what is there.
+constexpr Tensor piece(Tensor tensor, size_t first) {
+  tensor.offset += first;
+  return tensor;
+}
+
 /// Tensors named one after the other, or held elsewhere; valid while what it was made from is.
 struct TensorList {
   const Tensor *first = nullptr;

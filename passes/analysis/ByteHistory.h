@@ -30,26 +30,26 @@ public:
     }
   };
 
-  /// The pieces that make up the place; valid until the next call.
-  std::vector<Piece *> pieces(const Place &place) {
-    auto &list = spaces.try_emplace(place.space, Pieces{{0, {std::numeric_limits<int64_t>::max()}}}).first->second;
-    split(list, place.end);
+  /// The pieces that make up the extent; valid until the next call.
+  std::vector<Piece *> pieces(const Extent &bytes) {
+    auto &list = spaces.try_emplace(bytes.space, Pieces{{0, {std::numeric_limits<int64_t>::max()}}}).first->second;
+    split(list, bytes.end);
     std::vector<Piece *> found;
-    for (auto at = split(list, place.begin); at != list.end() && at->first < place.end; ++at)
+    for (auto at = split(list, bytes.begin); at != list.end() && at->first < bytes.end; ++at)
       found.push_back(&at->second);
     return found;
   }
 
-  void read(const Place &place, int stream, int access) {
-    for (Piece *piece : pieces(place))
+  void read(const Extent &bytes, int stream, int access) {
+    for (Piece *piece : pieces(bytes))
       piece->reads[stream] = access;
   }
 
-  void write(const Place &place, int access) {
-    pieces(place);
-    Pieces &list = spaces.at(place.space);
-    list.erase(list.lower_bound(place.begin), list.lower_bound(place.end));
-    list[place.begin] = Piece{place.end, access};
+  void write(const Extent &bytes, int access) {
+    pieces(bytes);
+    Pieces &list = spaces.at(bytes.space);
+    list.erase(list.lower_bound(bytes.begin), list.lower_bound(bytes.end));
+    list[bytes.begin] = Piece{bytes.end, access};
   }
 
 private:

@@ -8,12 +8,6 @@ using namespace mlir;
 using namespace sluice;
 using namespace sluice::train;
 
-Value sluice::viewedValue(Value value) {
-  while (Value source = viewSource(value))
-    value = source;
-  return value;
-}
-
 namespace {
 
 /// More ops than this are no way to make an addend again.

@@ -32,7 +32,4 @@ struct StorageInversion {
 /// one from the next: docs/actions.md says what that costs.
 llvm::MapVector<int, StorageInversion> invertedStorages(mlir::func::FuncOp step, const Storages &storages);
 
-/// The value that `value` is a view of, through any number of them, or `value`.
-mlir::Value viewedValue(mlir::Value value);
-
 } // namespace sluice

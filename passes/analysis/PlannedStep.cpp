@@ -22,11 +22,14 @@ using sched::RunOp;
 
 namespace {
 
-/// What a buffer holds after so many writes of this step.
+/// What a buffer holds after so many writes of this step, or a piece of it.
 struct Content {
   Value buffer;
   int64_t version = 0;
-  bool operator!=(const Content &other) const { return buffer != other.buffer || version != other.version; }
+  std::optional<int64_t> first = {}; ///< where the piece begins
+  bool operator!=(const Content &other) const {
+    return buffer != other.buffer || version != other.version || first != other.first;
+  }
 };
 
 BufferOp slot(Value buffer) { return buffer.getDefiningOp<BufferOp>(); }
@@ -77,7 +80,8 @@ private:
   std::string text(Content content) {
     if (!content.buffer)
       return "nothing";
-    return "version " + std::to_string(content.version) + " of '" + slot(content.buffer).getName().str() + "'";
+    return "version " + std::to_string(content.version) + " of '" + slot(content.buffer).getName().str() + "'" +
+           (content.first ? " at " + std::to_string(*content.first) : "");
   }
 
   ProgramOp program;
@@ -184,7 +188,7 @@ LogicalResult Correspondence::checkReads(train::HasKernel op, RunOp run) {
   if (run.getIns().size() != meant.size())
     return error(run) << "reads " << run.getIns().size() << " buffers, in the planned step " << meant.size();
   for (auto [i, wanted] : llvm::enumerate(meant)) {
-    const Content read{run.getIns()[i], run.getInVersions()[i]};
+    const Content read{run.getIns()[i], run.getInVersions()[i], run.inFirst(i)};
     if (read != wanted.first)
       return error(run) << "reads " << text(read) << " as operand " << i << ", but the planned step "
                         << text(wanted.first);
@@ -215,7 +219,11 @@ LogicalResult Correspondence::checkWrites(train::HasKernel op, RunOp run) {
     if (replaced.buffer && replaced.buffer != buffer)
       return error(run) << "writes '" << slot(buffer).getName() << "' instead of "
                         << "'" << slot(replaced.buffer).getName() << "', which the planned step changes";
-    if (failed(checkResult(op->getResult(i), run, {buffer, version}, replaced.buffer ? replaced.version : 0)))
+    const Content written{buffer, version, run.outFirst(i)};
+    if (written.first != replaced.first)
+      return error(run) << "writes " << text(written) << ", but the planned step writes "
+                        << (replaced.first ? "the piece at " + std::to_string(*replaced.first) : "all of it");
+    if (failed(checkResult(op->getResult(i), run, written, replaced.buffer ? replaced.version : 0)))
       return failure();
   }
   return success();
@@ -247,7 +255,9 @@ LogicalResult Correspondence::follow(Operation *op) {
     return success();
   }
   if (auto view = dyn_cast<train::View>(op); view && view.sharesBytes()) {
-    contents[op->getResult(0)] = ofOperand(op->getOperand(0));
+    Content &content = contents[op->getResult(0)] = ofOperand(op->getOperand(0));
+    if (const auto first = view.firstByte())
+      content.first = content.first.value_or(0) + *first;
     return success();
   }
   if (isa<train::OffloadOp>(op))
@@ -264,10 +274,10 @@ LogicalResult Correspondence::checkReturned(OpOperand &returned) {
   BufferOp buffer = content.buffer ? slot(content.buffer) : BufferOp();
   if (!buffer)
     return step.emitOpError() << "V8: returns a value that @" << program.getSymName() << " does not have";
-  const bool isRead = buffer.outlivesStep() || buffer.getKept();
+  const bool isRead = (buffer.outlivesStep() || buffer.getKept()) && !content.first;
   if (!isRead || content.version != writes.lookup(content.buffer))
     return buffer.emitOpError() << "V8: holds " << text(content) << ", which the planned step returns, but "
-                                << (isRead ? "it is overwritten" : "nothing reads it after the step");
+                                << (isRead ? "it is overwritten" : "nothing reads that after the step");
   auto type = cast<RankedTensorType>(returned.get().getType());
   const auto number = static_cast<int64_t>(train::returnedValue(returned).number);
   if (buffer.getKept() ? *buffer.getType() != type || static_cast<int64_t>(*buffer.getKept()) != number

@@ -48,7 +48,9 @@ LogicalResult Replay::checkPlaces() {
       return error() << "lies at bytes " << begin << " to " << end << ", on the wrong side of the base of " << base
                      << " bytes";
     placeOf[buffer.getBuffer()] = static_cast<int>(places.size());
-    places.push_back({buffer, buffer.getSpace(), begin, end, static_cast<int64_t>(buffer.getFirst().value_or(0)),
+    places.push_back({{buffer.getSpace(), begin, end},
+                      buffer,
+                      static_cast<int64_t>(buffer.getFirst().value_or(0)),
                       static_cast<int64_t>(buffer.getLast().value_or(0))});
   }
   for (auto copy : program.getBody().getOps<CopyOp>()) {
@@ -67,14 +69,21 @@ LogicalResult Replay::step(Operation *op, Stream stream) {
                              << ", which has not waited for compute: the step before may still be running";
   Clock before = clocks[s];
   int64_t position = ++clocks[s][s];
-  auto access = [&](Value buffer, bool writes, std::optional<int64_t> version) {
-    accesses.push_back({placeOf.lookup(buffer), writes, steps, op, s, position, before, version});
+  auto access = [&](Value buffer, bool writes, std::optional<int64_t> version) -> Access & {
+    const int place = placeOf.lookup(buffer);
+    accesses.push_back({place, places[place], writes, steps, op, s, position, before, version});
+    return accesses.back();
+  };
+  // sched.run's verifier has seen that a piece lies within its buffer.
+  auto narrow = [](Extent &bytes, std::optional<int64_t> first, RankedTensorType type) {
+    if (first)
+      bytes = {bytes.space, bytes.begin + *first, bytes.begin + *first + train::bytes(type)};
   };
   if (auto run = dyn_cast<RunOp>(op)) {
-    for (auto [buffer, version] : llvm::zip(run.getIns(), run.getInVersions()))
-      access(buffer, false, version);
-    for (auto [buffer, version] : llvm::zip(run.getOuts(), run.getOutVersions()))
-      access(buffer, true, version);
+    for (auto [i, buffer, version] : llvm::enumerate(run.getIns(), run.getInVersions()))
+      narrow(access(buffer, false, version).bytes, run.inFirst(i), run.inType(i));
+    for (auto [i, buffer, version] : llvm::enumerate(run.getOuts(), run.getOutVersions()))
+      narrow(access(buffer, true, version).bytes, run.outFirst(i), run.outType(i));
     if (run.getScratch())
       access(run.getScratch(), true, std::nullopt);
   } else {

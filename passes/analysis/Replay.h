@@ -26,17 +26,26 @@ struct Clock {
   }
 };
 
-struct Place {
-  sched::BufferOp op;
+/// Bytes of an arena.
+struct Extent {
   sched::Space space;
-  int64_t begin, end;  ///< bytes
-  int64_t first, last; ///< steps; 0 for what outlives the step
-  bool overlaps(const Place &other) const { return space == other.space && begin < other.end && other.begin < end; }
+  int64_t begin, end;
+  bool overlaps(const Extent &other) const { return space == other.space && begin < other.end && other.begin < end; }
+  bool operator==(const Extent &other) const {
+    return space == other.space && begin == other.begin && end == other.end;
+  }
 };
 
-/// One op's use of one buffer.
+/// Where a buffer lies.
+struct Place : Extent {
+  sched::BufferOp op;
+  int64_t first, last; ///< steps; 0 for what outlives the step
+};
+
+/// One op's use of one buffer, or of a piece of it.
 struct Access {
   int place;
+  Extent bytes;
   bool writes;
   int64_t step;
   mlir::Operation *op;

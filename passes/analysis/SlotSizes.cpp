@@ -23,12 +23,15 @@ Wide sizeOf(RankedTensorType type) {
   return type.getElementTypeBitWidth() == 1 ? (bits / 64 + (bits % 64 != 0)) * 8 : bits / 8; // masks have whole words
 }
 
-/// V6
-LogicalResult checkSize(Operation *op, BufferOp buffer, Type type) {
+/// V6. Of a piece, where in the buffer it begins.
+LogicalResult checkSize(Operation *op, BufferOp buffer, Type type, std::optional<int64_t> first = {}) {
   auto tensor = dyn_cast<RankedTensorType>(type);
-  Wide needed = tensor ? sizeOf(tensor) : ~Wide(0);
-  if (needed == static_cast<Wide>(buffer.getBytes()))
+  const Wide needed = tensor ? sizeOf(tensor) : ~Wide(0), given = static_cast<Wide>(buffer.getBytes());
+  if (first ? *first >= 0 && needed <= given && static_cast<Wide>(*first) <= given - needed : needed == given)
     return success();
+  if (first)
+    return op->emitOpError() << "V6: '" << buffer.getName() << "' has " << buffer.getBytes() << " bytes, in which no "
+                             << type << " begins at " << *first;
   auto error = op->emitOpError() << "V6: '" << buffer.getName() << "' has " << buffer.getBytes() << " bytes, but "
                                  << type << " needs ";
   return needed >> 63 ? error << "at least 2^63" : error << static_cast<int64_t>(needed);
@@ -101,37 +104,13 @@ LogicalResult checkPackedCopy(sched::CopyOp copy, llvm::DenseMap<Value, sched::C
                             << " as " << other.getType().value_or(Type());
 }
 
-bool isMaskedCodec(Attribute argument) {
-  auto codec = dyn_cast<sched::CodecAttr>(argument);
-  return codec && parseCodec(codec.getName().getValue())->mask; // its verifier has read it
-}
-
-/// Packed forms that begin with a mask: the tensors that were packed.
-llvm::DenseMap<Value, Type> masksInFront(sched::ProgramOp program) {
-  llvm::DenseMap<Value, Type> masks;
-  for (auto run : program.getBody().getOps<sched::RunOp>())
-    for (auto call : run.getCalls().getAsRange<sched::CallAttr>())
-      for (Attribute argument : call.getArguments())
-        if (isMaskedCodec(argument) && run.getRole() == sched::Role::Encode && !run.getOuts().empty() &&
-            !run.getIns().empty())
-          masks[run.getOuts()[0]] = cast<TypeAttr>(run.getInTypes()[0]).getValue();
-  return masks;
-}
-
-/// Whether `type` is the mask of what was packed.
-bool isMaskOf(Type type, Type packed) {
-  auto mask = dyn_cast<RankedTensorType>(type), raw = dyn_cast_or_null<RankedTensorType>(packed);
-  return mask && raw && mask.getElementType().isInteger(1) && mask.getShape() == raw.getShape() &&
-         mask.getEncoding() == raw.getEncoding();
-}
-
-LogicalResult checkRun(sched::RunOp run, const llvm::DenseMap<Value, Type> &masks) {
-  for (auto [operand, type] : llvm::zip(run.getIns(), run.getInTypes()))
-    if (Type used = cast<TypeAttr>(type).getValue(); !isMaskOf(used, masks.lookup(operand)))
-      if (failed(checkSize(run, operand.getDefiningOp<BufferOp>(), used)))
-        return failure();
-  for (auto [operand, type] : llvm::zip(run.getOuts(), run.getOutTypes()))
-    if (failed(checkSize(run, operand.getDefiningOp<BufferOp>(), cast<TypeAttr>(type).getValue())))
+/// Pieces lie within their slots, whole tensors have all of them.
+LogicalResult checkRun(sched::RunOp run) {
+  for (auto [i, operand] : llvm::enumerate(run.getIns()))
+    if (failed(checkSize(run, operand.getDefiningOp<BufferOp>(), run.inType(i), run.inFirst(i))))
+      return failure();
+  for (auto [i, operand] : llvm::enumerate(run.getOuts()))
+    if (failed(checkSize(run, operand.getDefiningOp<BufferOp>(), run.outType(i), run.outFirst(i))))
       return failure();
   return success();
 }
@@ -139,7 +118,6 @@ LogicalResult checkRun(sched::RunOp run, const llvm::DenseMap<Value, Type> &mask
 } // namespace
 
 LogicalResult sluice::checkSizes(const SymbolTable &symbols, sched::ProgramOp program) {
-  const llvm::DenseMap<Value, Type> masks = masksInFront(program);
   for (auto buffer : program.getBody().getOps<BufferOp>()) {
     if (buffer.getType() && failed(checkSize(buffer, buffer, *buffer.getType())))
       return failure();
@@ -149,7 +127,7 @@ LogicalResult sluice::checkSizes(const SymbolTable &symbols, sched::ProgramOp pr
       return failure();
   }
   for (auto run : program.getBody().getOps<sched::RunOp>())
-    if (failed(checkRun(run, masks)))
+    if (failed(checkRun(run)))
       return failure();
   llvm::DenseMap<Value, sched::CopyOp> packedBy;
   for (auto copy : program.getBody().getOps<sched::CopyOp>()) {

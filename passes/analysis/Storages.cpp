@@ -17,6 +17,12 @@ Value sluice::viewSource(Value result) {
   return view && view.sharesBytes() ? view->getOperand(0) : Value();
 }
 
+Value sluice::viewedValue(Value value) {
+  while (Value source = viewSource(value))
+    value = source;
+  return value;
+}
+
 /// The operand whose buffer `result` takes, or null.
 static Value replaced(OpResult result) {
   if (auto changes = dyn_cast<ChangesVariables>(result.getOwner()))
@@ -93,8 +99,8 @@ static std::string argumentName(func::FuncOp function, unsigned i) {
 Storages::Storages(func::FuncOp function) : function(function) {
   for (BlockArgument argument : function.getArguments()) {
     unsigned i = argument.getArgNumber();
-    indexOf[argument] =
-        add({Storage::Kind::Batch, bytes(argument.getType()), argumentName(function, i), "", i, {argument}});
+    pieces[argument] = {
+        add({Storage::Kind::Batch, bytes(argument.getType()), argumentName(function, i), "", i, {argument}})};
   }
   for (Operation &op : function.getOps())
     visit(&op);
@@ -130,15 +136,27 @@ void Storages::addVariable(StringRef symbol, int64_t bytes) {
     add({Storage::Kind::Variable, bytes, sanitized(symbol.str()), symbol.str(), 0, {}});
 }
 
-int Storages::placeResult(OpResult result) {
+/// Of a view of `source`, itself a piece perhaps.
+static Piece viewed(OpResult result, Piece source) {
+  if (std::optional<int64_t> first = cast<View>(result.getOwner()).firstByte())
+    source.first = source.first.value_or(0) + *first;
+  return source;
+}
+
+Piece Storages::placeResult(OpResult result) {
   if (auto read = dyn_cast<ReadOp>(result.getOwner())) {
     addVariable(read.getVariable(), bytes(result.getType()));
-    return ofVariable(read.getVariable());
+    return {ofVariable(read.getVariable())};
   }
   if (Value source = viewSource(result))
-    return of(source);
+    return viewed(result, pieceOf(source));
   if (Value source = replaced(result))
-    return of(source);
+    return pieceOf(source);
+  return {addMade(result)};
+}
+
+/// A new buffer for what an op makes.
+int Storages::addMade(OpResult result) {
   if (auto moved = dyn_cast<MovesContent>(result.getOwner()))
     return add({isa<HostHandleType>(result.getType()) ? Storage::Kind::Host : Storage::Kind::Transient,
                 moved.storageBytes(),
@@ -164,9 +182,9 @@ int Storages::placeResult(OpResult result) {
 
 void Storages::visit(Operation *op) {
   for (OpResult result : op->getResults()) {
-    int index = placeResult(result);
-    indexOf[result] = index;
-    storages[index].values.push_back(result);
+    const Piece piece = placeResult(result);
+    pieces[result] = piece;
+    storages[piece.storage].values.push_back(result);
   }
 }
 

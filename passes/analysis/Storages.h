@@ -2,7 +2,8 @@
 // Which SSA values of a train function are the same bytes. The planner's problem and the schedule both build on this
 // one analysis, so what was planned is what is scheduled.
 //
-// - A view (train.reshape; train.reorder where both layouts coincide) is its operand.
+// - A view (train.reshape; train.reorder where both layouts coincide) is its operand, or, as a train.slice may be, a
+//   piece of it.
 // - A train.read is the variable's own slot.
 // - A result with a `train.in_place` operand takes that operand's buffer, and a variable's new value that of the old
 // one.
@@ -12,6 +13,7 @@
 #pragma once
 
 #include "ir/Train.h"
+#include "runtime/Tensor.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SmallVector.h"
@@ -41,9 +43,14 @@ struct Storage {
   bool outlivesStep() const { return kind != Kind::Transient && kind != Kind::Host; }
 };
 
-/// Every slot's offset and size is a multiple of it.
-constexpr int64_t slotAlignment = 256;
+/// What a slot takes of an arena.
 constexpr int64_t slotBytes(int64_t bytes) { return (bytes + slotAlignment - 1) / slotAlignment * slotAlignment; }
+
+/// The bytes of a value: all of its storage, or those from `first` on that its type takes.
+struct Piece {
+  int storage = 0;
+  std::optional<int64_t> first = {};
+};
 
 class Storages {
 public:
@@ -53,7 +60,8 @@ public:
   llvm::ArrayRef<Storage> all() const { return storages; }
   const Storage &operator[](int index) const { return storages[index]; }
   /// Index of the value's storage.
-  int of(mlir::Value value) const { return indexOf.lookup(value); }
+  int of(mlir::Value value) const { return pieces.lookup(value).storage; }
+  Piece pieceOf(mlir::Value value) const { return pieces.lookup(value); }
   /// Index of a variable's storage, or -1 when the function does not touch it.
   int ofVariable(llvm::StringRef symbol) const;
 
@@ -66,16 +74,19 @@ private:
   int add(Storage storage);
   void addVariable(llvm::StringRef symbol, int64_t bytes);
   void visit(mlir::Operation *op);
-  int placeResult(mlir::OpResult result);
+  Piece placeResult(mlir::OpResult result);
+  int addMade(mlir::OpResult result);
 
   mlir::func::FuncOp function;
   llvm::SmallVector<Storage> storages;
-  llvm::DenseMap<mlir::Value, int> indexOf;
+  llvm::DenseMap<mlir::Value, Piece> pieces;
   llvm::StringMap<int> variables;
 };
 
-/// The operand that `result` is a view of, or null when it is none.
+/// The operand that `result` is a view of, as a whole or of a piece, or null when it is none.
 mlir::Value viewSource(mlir::Value result);
+/// The value that `value` is a view of, through any number of them, or `value`.
+mlir::Value viewedValue(mlir::Value value);
 
 /// Ops without a kernel: they run at no cost and at no place in the schedule (views, train.read, constants of the
 /// terminator).

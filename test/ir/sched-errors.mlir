@@ -189,6 +189,34 @@ sched.program @run_c2_part {
 
 #f = #sched.call<"", [], "run">
 
+sched.program @run_c2_piece_end {
+  %a = sched.buffer "a" device bytes(516)
+  // expected-error @below {{'f' uses the 8 bytes of 'tensor<2xf32>' at 512 of 'a', which has 516; pieces lie within and begin at a multiple of 256}}
+  sched.run compute "f" ins(%a at 512 : tensor<2xf32>) outs() versions [0] -> [] calls [#f]
+}
+
+// -----
+
+#f = #sched.call<"", [], "run">
+
+sched.program @run_c2_piece_begin {
+  %a = sched.buffer "a" device bytes(512)
+  // expected-error @below {{'f' uses the 4 bytes of 'tensor<1xf32>' at 128 of 'a', which has 512; pieces lie within and begin at a multiple of 256}}
+  sched.run compute "f" ins() outs(%a at 128 : tensor<1xf32>) versions [] -> [1] calls [#f]
+}
+
+// -----
+
+sched.program @run_c1_firsts {
+  %a = sched.buffer "a" device bytes(4)
+  // expected-error @below {{'f' has 1 outs, but says where 2 begin}}
+  "sched.run"(%a) <{stream = 0 : i32, kernel = "f", in_types = [], out_types = [tensor<1xf32>], out_firsts = array<i64: 0, 0>, in_versions = array<i64>, out_versions = array<i64: 1>, calls = [#sched.call<"", [], "run">], operandSegmentSizes = array<i32: 0, 1, 0>}> ({}) : (!sched.buffer) -> ()
+}
+
+// -----
+
+#f = #sched.call<"", [], "run">
+
 sched.program @run_c3 {
   %a = sched.buffer "a" host bytes(4)
   // expected-error @below {{'f' works on 'a', which is in host memory}}

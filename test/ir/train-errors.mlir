@@ -182,6 +182,14 @@ func.func @concat_c1(%a: tensor<2x3xf32>, %b: tensor<3x3xf32>) {
 
 // -----
 
+func.func @slice_c2(%x: tensor<4x2x32xf32>) {
+  // expected-error @below {{is no piece of 'tensor<4x2x32xf32>' that begins at a multiple of 256 bytes: it starts at 1 of dimension 1}}
+  %y = train.slice %x {axis = 1 : i64, start = 1 : i64, length = 1 : i64, piece} : (tensor<4x2x32xf32>) -> tensor<4x1x32xf32>
+  return
+}
+
+// -----
+
 func.func @slice_c1(%x: tensor<2x3xf32>) {
   // expected-error @below {{slice [2, 2 + 2) of dimension 1}}
   // expected-error @below {{failed to infer returned types}}

@@ -10,6 +10,7 @@ from masks import Masks
 from modern import Bert, ConvNext, Gpt, Vit
 from recurrent import Gru, Lstm
 from reference import Ids, Lengths
+from slabs import Slabs
 from volumes import Volume, Wave
 
 
@@ -344,6 +345,7 @@ NETWORKS = {
     "masks": (Masks, {"input_ids": Ids(29, 10), "attention_mask": Lengths(10)}, 3, 8),
     "lstm": (Lstm, {"input": Ids(19, 7)}, 3, 8),
     "gru": (Gru, {"input": Ids(19, 7)}, 3, 8),
+    "slabs": (Slabs, (8, 16), 10, 8),
 }
 
 # Deeper ones, so that much less than keep's memory is enough, without references: name: (module, shape of a sample).

@@ -141,7 +141,7 @@ train.variable @"w/momentum" role(optimizer) init(zero) : tensor<8x8xf32>
 // SCHED-LABEL: sched.program @step
 // SCHED-DAG: sched.buffer "relu_y_packed" device bytes(96) at({{[0-9]+}}) live(4, 10)
 // SCHED-DAG: sched.buffer "relu_y_back" device bytes(256) at({{[0-9]+}}) live(7, 8)
-// SCHED: sched.run compute "fused" ins(%fc2_grad_2 : tensor<8x8xf32>, %relu_y_packed : tensor<8x8xi1>)
+// SCHED: sched.run compute "fused" ins(%fc2_grad_2 : tensor<8x8xf32>, %relu_y_packed at 0 : tensor<8x8xi1>)
 func.func @step(%x: tensor<8x8xf32> {train.name = "x"}, %target: tensor<8x8xf32> {train.name = "target"}) -> tensor<f32> attributes {
     train.plan = #train.plan<strategy = "hand" decisions [
       <storage = "relu_y", action = compress, codec = "mask+zfp:4" absences [<leave_after = 2, free_before = 3, return_after = 4, needed_by = 5>]>]>} {

@@ -757,19 +757,59 @@ sched.program @v7_alone device(512) host(0) base(256) {
 // -----
 
 #f = #sched.call<"", [], "run">
-#pack = #sched.call<"Packing", [#sched.codec<"mask+fp16">, #sched.operand<in 0>], "encode", <in 0>, <out 0>>
 
-// The first bytes of a packed form are the mask of what was packed, and of no other tensor.
+// Half of what is read is left of another buffer.
 
-sched.program @v6_mask device(1280) host(0) base(256) {
+sched.program @v4_half device(768) host(0) base(256) {
   %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
-  %x = sched.buffer "x" device bytes(512) at(256) live(1, 3)
-  %packed = sched.buffer "packed" device bytes(320) at(768) live(2, 4)
-  sched.run compute "f" ins() outs(%x : tensor<8x16xf32>) versions [] -> [1] calls [#f]
-  sched.run compute "encode" ins(%x : tensor<8x16xf32>) outs(%packed : tensor<320xi8>) versions [1] -> [1] calls [#pack] role(encode)
-  sched.run compute "f" ins(%packed : tensor<8x16xi1>) outs(%loss : tensor<f32>) versions [1] -> [1] calls [#f]
-  // expected-error @below {{V6: 'packed' has 320 bytes, but 'tensor<16x8xi1>' needs 16}}
-  sched.run compute "f" ins(%packed : tensor<16x8xi1>) outs(%loss : tensor<f32>) versions [1] -> [2] calls [#f]
+  %a = sched.buffer "a" device bytes(512) at(256) live(1, 1)
+  %b = sched.buffer "b" device bytes(512) at(256) live(2, 3)
+  sched.run compute "f" ins() outs(%a : tensor<8x16xf32>) versions [] -> [1] calls [#f] loc("fa")
+  sched.run compute "f" ins() outs(%b at 0 : tensor<8x8xf32>) versions [] -> [1] calls [#f] loc("fb")
+  // expected-error @unknown {{V4: step 3, f of 'reader', reads 'b', whose bytes step 1, f of 'fa', has overwritten with 'a'}}
+  sched.run compute "f" ins(%b : tensor<8x16xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] calls [#f] loc("reader")
+}
+
+// -----
+
+#f = #sched.call<"", [], "run">
+
+// The other half was never written.
+
+sched.program @v4_unwritten device(768) host(0) base(256) {
+  %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
+  %b = sched.buffer "b" device bytes(512) at(256) live(1, 2)
+  sched.run compute "f" ins() outs(%b at 0 : tensor<8x8xf32>) versions [] -> [1] calls [#f] loc("fb")
+  // expected-error @unknown {{V4: step 2, f of 'fc', reads 'b', which nothing has written}}
+  sched.run compute "f" ins(%b at 256 : tensor<8x8xf32>) outs(%loss : tensor<f32>) versions [1] -> [1] calls [#f] loc("fc")
+}
+
+// -----
+
+#f = #sched.call<"", [], "run">
+
+// A kernel that reads all of a buffer cannot write a part of it meanwhile.
+
+sched.program @v3_piece_of_read device(768) host(0) base(256) {
+  %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
+  %b = sched.buffer "b" device bytes(512) at(256) live(1, 3)
+  sched.run compute "f" ins() outs(%b : tensor<8x16xf32>) versions [] -> [1] calls [#f] loc("fb")
+  // expected-error @unknown {{V3: step 2, f of 'fc', writes 'b' without waiting for step 2, f of 'fc', which reads 'b' in the same bytes}}
+  // expected-note @unknown {{step 2 on compute}}
+  sched.run compute "f" ins(%b : tensor<8x16xf32>) outs(%b at 256 : tensor<8x8xf32>) versions [1] -> [2] calls [#f] loc("fc")
+  sched.run compute "f" ins(%b : tensor<8x16xf32>) outs(%loss : tensor<f32>) versions [2] -> [1] calls [#f] loc("fd")
+}
+
+// -----
+
+#f = #sched.call<"", [], "run">
+
+// The loss is read after the step, all of it.
+
+sched.program @v4_result device(768) host(0) base(512) {
+  // expected-error @below {{V4: 'loss' is read after the step, but nothing has written it}}
+  %loss = sched.buffer "loss" device bytes(512) result(0) at(0)
+  sched.run compute "f" ins() outs(%loss at 0 : tensor<8x8xf32>) versions [] -> [1] calls [#f]
 }
 
 // -----

@@ -235,7 +235,7 @@ INSTANTIATE_TEST_SUITE_P(Models, StepMutation,
                                          Case{"resnet", "freelunch,buffers=2,hybrid=1", ""},
                                          Case{"leaky", "hascoet", ""}, Case{"vgg", "gist", ""},
                                          Case{"leaky", "greedy,every=1,min-copy=1", "30%act"},
-                                         Case{"vgg", "vdnn-all", "", Space::Storage},
+                                         Case{"slabs", "vdnn-all", ""}, Case{"vgg", "vdnn-all", "", Space::Storage},
                                          Case{"densenet", "superneurons", "65%act", Space::Storage}),
                          nameOf);
 
