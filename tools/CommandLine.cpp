@@ -170,7 +170,7 @@ void declareOutput(CLI::App &app, DriverOptions &o, Words &w) {
                  "report: time over memory as HTML or CSV (default binary)")
       ->option_text("WHAT");
   app.add_option("-o", o.output,
-                 "file, folder of a project, or NAME of a library (default: by the model's name; IR is printed)")
+                 "file, folder of a project, or NAME of a library (default: by the model's name; IR is printed, as with -)")
       ->option_text("PATH");
   app.add_flag("--force", o.force, "write over files that sluicec did not write");
   app.set_help_flag("--help,-h", "print this text and exit")->group("Output");
@@ -239,6 +239,8 @@ Status refuse(const DriverOptions &o) {
                  " fixes it; give one of them"};
   if (o.emit == Emit::Library && o.pipeline.target != Target::Host)
     return Error{"--emit=library is for --target=host; with cuda write a program with --emit=project"};
+  if (o.output == "-" && o.emit > Emit::Placed)
+    return Error{"-o - prints the IR (--emit=forward to placed); what else --emit makes needs a name"};
   return Success{};
 }
 
@@ -298,6 +300,8 @@ Status convert(const Words &w, DriverOptions &o) {
   for (const auto &step : steps)
     if (Status status = step(); !status)
       return status;
+  if (o.output == "-") // of IR, see refuse()
+    o.output.clear();
   return Success{};
 }
 
