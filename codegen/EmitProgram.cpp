@@ -85,7 +85,7 @@ std::string codegen::emitSlots(const Document &d) {
   };
   out << "\n// ---- Device memory: what outlives a step. Variables, then results.\n";
   for (sched::ProgramOp program : {d.step, d.evaluate})
-    list(program, [](sched::BufferOp b) { return b.outlivesStep() && !b.getInput(); });
+    list(program, [](sched::BufferOp b) { return b.outlivesStep() && !b.getInput() && b.onDevice(); });
   out << "\n// Inputs have two slots: the next batch arrives in one while a step reads the other. Staging slots lie in "
          "host memory.\n";
   out << d.inputDeclarations();
@@ -93,7 +93,7 @@ std::string codegen::emitSlots(const Document &d) {
          "the steps in which a slot is in use.\n";
   list(d.step, [](sched::BufferOp b) { return !b.outlivesStep() && b.onDevice(); });
   out << "\n// ---- Host memory.\n";
-  list(d.step, [](sched::BufferOp b) { return !b.outlivesStep() && b.getSpace() == sched::Space::Host; });
+  list(d.step, [](sched::BufferOp b) { return !b.getInput() && b.getSpace() == sched::Space::Host; });
   for (const ArenaFacts &arena : arenaTable)
     if (arena.space > Space::Host && d.step.bytesOf(sched::spaceOf(arena.space)) > 0) {
       out << "\n// ---- The arena '" << arena.name << "'.\n";

@@ -140,7 +140,7 @@ train::VariableOp Variables::create(const Source &source, const Use &use, const 
   auto loc = NameLoc::get(builder.getStringAttr(source.name));
   auto variable = train::VariableOp::create(builder, loc, symbol, decision.role, decision.init, type, value,
                                             static_cast<uint64_t>(fanIn), static_cast<uint64_t>(fanOut),
-                                            builder.getStringAttr(decision.reason));
+                                            builder.getStringAttr(decision.reason), StringAttr());
   if (isFunctionName(source.name) && !use.isState())
     variable->setAttr(train::tensorNameAttribute, builder.getStringAttr(source.name));
   if (symbol != source.initializer && !source.initializer.empty() && !value)

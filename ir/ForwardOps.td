@@ -3,15 +3,8 @@
 #ifndef SLUICE_IR_FORWARD_OPS
 #define SLUICE_IR_FORWARD_OPS
 
-include "ir/TrainDialect.td"
-include "ir/TrainInterfaces.td"
-include "mlir/IR/SymbolInterfaces.td"
-include "mlir/Interfaces/InferTypeOpInterface.td"
-include "mlir/Interfaces/SideEffectInterfaces.td"
+include "ir/VariableOps.td"
 
-class Train_Op<string mnemonic, list<Trait> traits = []> : Op<TrainDialect, mnemonic, traits> {
-  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
-}
 /// A forward op whose result type follows from its operands and attributes (encodings aside).
 class Train_ForwardOp<string mnemonic, list<Trait> traits = []> : Train_Op<mnemonic, [Pure,
     DeclareOpInterfaceMethods<Train_Differentiable>, Train_Costed, Train_Recomputable,
@@ -20,46 +13,6 @@ class Train_ForwardOp<string mnemonic, list<Trait> traits = []> : Train_Op<mnemo
 class Train_ShapedOp<string mnemonic, list<Trait> traits = []> : Train_Op<mnemonic, [Pure,
     DeclareOpInterfaceMethods<Train_Differentiable>, Train_Costed, Train_Recomputable] # traits> {
   let hasVerifier = 1;
-}
-
-/// What train.read reads and updates change: all variables together.
-def Train_Variables : Resource<"::sluice::train::Variables">;
-
-def Train_VariableOp : Train_Op<"variable", [Symbol]> {
-  let summary = "a tensor that outlives the step: parameter, running statistic, constant, optimizer state or a sum of gradients";
-  let description = [{
-    Lives in a slot of its own through the whole program. `value` holds constants that are small or equal everywhere; without it the
-    first value follows `init`: `file` takes the initializer of the same name from the model, `copy` what the variable has that the attribute
-    `train.copy_of` names.
-
-    - C1: its elements are f32 or i64.
-    - C2: `value`, when present, has that type.
-
-    ```mlir
-    train.variable @conv1.weight role(parameter) init(kaiming) : tensor<64x3x3x3xf32> {fan_in = 27, fan_out = 576}
-    ```
-  }];
-  let arguments = (ins SymbolNameAttr:$sym_name, Train_Role:$role, Train_Init:$init, TypeAttrOf<Train_Tensor>:$type,
-      OptionalAttr<ElementsAttr>:$value, DefaultValuedAttr<I64Attr, "0">:$fan_in, DefaultValuedAttr<I64Attr, "0">:$fan_out,
-      OptionalAttr<StrAttr>:$reason);
-  let assemblyFormat = "$sym_name `role` `(` $role `)` `init` `(` $init `)` `:` $type attr-dict";
-  let hasVerifier = 1;
-}
-
-def Train_ReadOp : Train_Op<"read", [MemoryEffects<[MemRead<Train_Variables>]>, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let summary = "the current value of a variable, in place";
-  let description = [{
-    Costs nothing: kernels read the variable's own slot.
-
-    - C1: the symbol names a train.variable of the result's shape and element type.
-
-    ```mlir
-    %w = train.read @conv1.weight : tensor<64x3x3x3xf32>
-    ```
-  }];
-  let arguments = (ins FlatSymbolRefAttr:$variable);
-  let results = (outs Train_Tensor:$result);
-  let assemblyFormat = "$variable attr-dict `:` type($result)";
 }
 
 def Train_MaxPoolOp : Train_ForwardOp<"max_pool", [Train_OwnKernel, Train_PrecisionAware, Train_LayoutAware]> {

@@ -77,6 +77,8 @@ LogicalResult AwaitOp::verify() {
 LogicalResult PrefetchOp::verify() {
   if (cast<HostHandleType>(getHandle().getType()).getTensor() != getX().getType()) // C1
     return emitOpError() << "copies " << getHandle().getType() << " back as " << getX().getType();
+  if (!isa_and_nonnull<OffloadOp, ReadOp>(getHandle().getDefiningOp())) // C2
+    return emitOpError() << "copies back what neither train.offload nor train.read gives";
   return success();
 }
 
@@ -106,7 +108,10 @@ int64_t OffloadOp::storageBytes() {
   return bytes(getCodec() ? packedType(raw, *parseCodec(*getCodec())) : raw);
 }
 
-Value PrefetchOp::original() { return getHandle().getDefiningOp<OffloadOp>().getX(); }
+Value PrefetchOp::original() {
+  auto offload = getHandle().getDefiningOp<OffloadOp>();
+  return offload ? Value(offload.getX()) : Value(getHandle()); // of a variable the slot itself
+}
 std::string PrefetchOp::storageSuffix() { return "_back"; }
 
 Value EncodeOp::original() { return getX(); }

@@ -5,14 +5,8 @@
 
 include "ir/UpdateOps.td"
 
-def Train_HostHandle : TypeDef<TrainDialect, "HostHandle"> {
-  let mnemonic = "host";
-  let summary = "a tensor in the arena that it was offloaded to";
-  let parameters = (ins "::mlir::RankedTensorType":$tensor);
-  let assemblyFormat = "`<` $tensor `>`";
-}
-
-def Train_OffloadOp : Train_Op<"offload", [DeclareOpInterfaceMethods<Train_MovesContent, ["storageBytes"]>]> {
+def Train_OffloadOp : Train_Op<"offload", [DeclareOpInterfaceMethods<Train_MovesContent, ["storageBytes"]>,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "copies x to another arena, on its stream for that direction; returns at once";
   let description = [{
     `home` names the arena, one of those that plans may use (runtime/StreamTable.h).
@@ -20,17 +14,21 @@ def Train_OffloadOp : Train_Op<"offload", [DeclareOpInterfaceMethods<Train_Moves
     x's bytes stay live until the train.await of the handle. A codec packs on the way: `fp16`, `bf16`, `int8` and `zfp`, with their parameters and masks as
     train.encode has them, send their packed form over the link into a host slot of that size; `zvc` leaves out
     zeros (bit patterns of zero, so it is exact) in the host slot, which has the raw size all the same. With `zvc:pool=BYTES` all such tensors
-    share BYTES of host memory; what does not fit goes to their raw slots in the spill arena.
+    share BYTES of host memory; what does not fit goes to their raw slots in the spill arena. With `variable` x goes into the slot of that
+    variable, as its new value.
 
     - C1: the handle holds x's type.
     - C2: with a codec x has rank 2 or more and is f32, bf16 or f16; codecs fp16 and bf16 need f32.
     - C3: plans may use the arena, which takes packed forms where there is a codec.
+    - C4: x is a value of `variable`, whose home is this arena, and there is no codec.
 
     ```mlir
+    %h2 = train.offload %m2 {home = "storage", variable = @"conv1.weight/momentum"} : (tensor<64x3x3x3xf32>) -> !train.host<tensor<64x3x3x3xf32>>
     %h = train.offload %x {codec = "mask+zfp:6"} : (tensor<16x64x112x112xf32>) -> !train.host<tensor<16x64x112x112xf32>>
     ```
   }];
-  let arguments = (ins Train_Tensor:$x, OptionalAttr<StrAttr>:$codec, DefaultValuedStrAttr<StrAttr, "host">:$home);
+  let arguments = (ins Train_Tensor:$x, OptionalAttr<StrAttr>:$codec, DefaultValuedStrAttr<StrAttr, "host">:$home,
+      OptionalAttr<FlatSymbolRefAttr>:$variable);
   let hasVerifier = 1;
   let results = (outs Train_HostHandle:$handle);
 }
@@ -55,6 +53,7 @@ def Train_PrefetchOp : Train_Op<"prefetch", [DeclareOpInterfaceMethods<Train_Mov
     The result's bytes are live from here on; the copy starts when the compute stream has reached this point.
 
     - C1: the result has the type that the handle holds.
+    - C2: the handle comes from train.offload, or from train.read.
 
     ```mlir
     %x2 = train.prefetch %h : (!train.host<tensor<16x64x112x112xf32>>) -> tensor<16x64x112x112xf32>

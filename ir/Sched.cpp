@@ -138,11 +138,10 @@ Persistent BufferOp::persistent() {
 LogicalResult BufferOp::verify() {
   if (static_cast<int64_t>(getBytes()) <= 0) // C1
     return emitOpError() << "'" << getName() << "' has " << getBytes() << " bytes";
-  const bool mayOutlive = getSpace() <= Space::Host;
-  if (getVariable().has_value() + getInput().has_value() + getResult().has_value() > mayOutlive) // C2
-    return emitOpError() << "'" << getName() << "' "
-                         << (mayOutlive ? std::string("is of several kinds")
-                                        : "outlives the step in the " + stringifySpace(getSpace()).str() + " arena");
+  if (getVariable().has_value() + getInput().has_value() + getResult().has_value() > 1) // C2
+    return emitOpError() << "'" << getName() << "' is of several kinds";
+  if (getInput() && getSpace() > Space::Host) // C2
+    return emitOpError() << "'" << getName() << "' is an input in the " << stringifySpace(getSpace()) << " arena";
   bool batch = getBatch().has_value(), wanted = getInput() && onDevice();
   if (batch != wanted || (batch && *getBatch() > 1))
     return emitOpError() << "'" << getName() << "' "
@@ -152,7 +151,7 @@ LogicalResult BufferOp::verify() {
     return emitOpError() << "'" << getName() << "' cannot live in steps " << *getFirst() << " to " << *getLast();
   if (getOffset() && static_cast<int64_t>(*getOffset()) < 0) // C4
     return emitOpError() << "'" << getName() << "' has the negative offset " << static_cast<int64_t>(*getOffset());
-  if ((getVariable() || getResult() || getKept()) && !onDevice()) // C5
+  if ((getResult() || getKept() || (getVariable() && !factsOf(getSpace()).isHome)) && !onDevice()) // C5
     return emitOpError() << "'" << getName() << "' belongs on the device";
   if (getType()) { // C6
     auto tensor = dyn_cast<RankedTensorType>(*getType());

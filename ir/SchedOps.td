@@ -52,7 +52,7 @@ def Sched_BufferOp : Sched_Op<"buffer", [DeclareOpInterfaceMethods<OpAsmOpInterf
     ends included; before and after them other buffers may have the bytes. The kinds outlive the step and are the same bytes in every
     program of the module:
 
-    - `variable(@w)`: the slot of a train.variable.
+    - `variable(@w)`: the slot of a train.variable, in the arena that is its home.
     - `input("x")`: a model input or the target. On the host: the staging slot that the program's data reader fills between steps. On
       the device: `batch 0` is the batch that this step reads, `batch 1` the one that arrives meanwhile; they change places after
       every step. Its type is the function argument's: readers may take the bytes as another shape, files hold this one.
@@ -63,10 +63,10 @@ def Sched_BufferOp : Sched_Op<"buffer", [DeclareOpInterfaceMethods<OpAsmOpInterf
     type is how it is read.
 
     - C1: bytes are positive.
-    - C2: one kind at most, and none outside of device and host; only an input on the device has a batch, 0 or 1.
+    - C2: one kind at most; inputs lie on the device or the host, and only those on the device have a batch, 0 or 1.
     - C3: a lifetime is two steps, 1 <= first <= last, of a transient.
     - C4: an offset is not negative.
-    - C5: variables, results and what is kept lie on the device.
+    - C5: results and what is kept lie on the device, variables there or where plans may keep what they offload.
     - C6: a type is a static tensor of as many bytes, of an input or of what is kept.
     - C7: what is kept is a transient with a type.
 

@@ -29,20 +29,52 @@ LogicalResult VariableOp::verify() {
   auto value = getValue() ? cast<ShapedType>(getValue()->getType()) : type;
   if (value.getShape() != type.getShape() || value.getElementType() != type.getElementType()) // C2
     return emitOpError() << "has a value of type " << getValue()->getType() << " but is " << type;
+  if (getHome() && !factsOf(arena()).isHome) // C3
+    return emitOpError() << "cannot be at home in the arena '" << *getHome() << "'";
   return success();
 }
+
+Space VariableOp::arena() { return getHome() ? homeOf(*getHome()) : Space::Device; }
 
 LogicalResult ReadOp::verifySymbolUses(SymbolTableCollection &table) {
   auto variable = lookup(*this, table, getVariableAttr());
   if (failed(variable))
     return failure();
-  return checkType(*this, *variable, getResult().getType()); // C1
+  auto handle = dyn_cast<HostHandleType>(getResult().getType());
+  if (static_cast<bool>(handle) != (variable->arena() != Space::Device)) // C2
+    return emitOpError() << "reads '" << variable->getSymName() << "', which is at home "
+                         << (handle ? "on the device, by a handle" : "elsewhere, without a train.prefetch");
+  return checkType(*this, *variable, handle ? Type(handle.getTensor()) : getResult().getType()); // C1
+}
+
+LogicalResult OffloadOp::verifySymbolUses(SymbolTableCollection &table) {
+  if (!getVariable())
+    return success();
+  auto variable = lookup(*this, table, getVariableAttr());
+  if (failed(variable) || failed(checkType(*this, *variable, getX().getType())))
+    return failure();
+  if (variableOf(getX()) != getVariableAttr() || getCodec() || variable->arena() != homeOf(getHome())) // C4
+    return emitOpError() << "brings '" << getHome() << "' a value of "
+                         << (variableOf(getX()) ? variableOf(getX()).getValue() : StringRef("no variable"))
+                         << (getCodec() ? ", packed," : "") << " for '" << variable->getSymName()
+                         << "', which is at home "
+                         << (variable->getHome() ? "in '" + *variable->getHome() + "'" : Twine("on the device"));
+  return success();
 }
 
 FlatSymbolRefAttr sluice::train::variableOf(Value value) {
   while (auto result = dyn_cast<OpResult>(value)) {
     if (auto read = dyn_cast<ReadOp>(result.getOwner()))
       return read.getVariableAttr();
+    if (auto prefetch = dyn_cast<PrefetchOp>(result.getOwner())) {
+      auto stored = prefetch.getHandle().getDefiningOp<OffloadOp>();
+      if (stored && stored.getVariable())
+        return stored.getVariableAttr();
+      value = stored ? Value() : prefetch.getHandle();
+      if (!value)
+        break;
+      continue;
+    }
     auto changes = dyn_cast<ChangesVariables>(result.getOwner());
     if (!changes)
       break;

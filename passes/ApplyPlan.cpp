@@ -156,7 +156,8 @@ private:
     // Pool indices and statistics are copied as they are.
     const Codec wanted = plan.decisions[s].codec;
     auto codec = packedType(type, wanted) ? b.getStringAttr(codecName(wanted)) : StringAttr();
-    handles[s] = OffloadOp::create(b, value.getLoc(), HostHandleType::get(b.getContext(), type), value, codec, home);
+    handles[s] = OffloadOp::create(b, value.getLoc(), HostHandleType::get(b.getContext(), type), value, codec, home,
+                                   FlatSymbolRefAttr());
     ++offloads;
   }
 

@@ -122,7 +122,7 @@ LogicalResult Sweep::markTrained() {
 VariableOp Sweep::addScalar(Location loc, StringRef name, Role role, Init init) {
   OpBuilder atModule(step);
   auto scalar = VariableOp::create(atModule, loc, name, role, init, RankedTensorType::get({}, atModule.getF32Type()),
-                                   ElementsAttr(), 0, 0, StringAttr());
+                                   ElementsAttr(), 0, 0, StringAttr(), StringAttr());
   symbols.insert(scalar);
   return scalar;
 }
@@ -145,7 +145,7 @@ VariableOp Sweep::addVariable(VariableOp parameter, StringRef suffix, Role role,
   OpBuilder behind(parameter);
   behind.setInsertionPointAfter(parameter);
   auto made = VariableOp::create(behind, parameter.getLoc(), (parameter.getSymName() + suffix).str(), role, init,
-                                 parameter.getType(), ElementsAttr(), 0, 0, StringAttr());
+                                 parameter.getType(), ElementsAttr(), 0, 0, StringAttr(), StringAttr());
   symbols.insert(made);
   if (parameter->hasAttr(tensorNameAttribute))
     made->setAttr(tensorNameAttribute, behind.getStringAttr(tensorName(parameter) + suffix));

@@ -41,10 +41,14 @@ bool mayComeEarly(RunOp run) {
          train::isHalf(run.outType(0));
 }
 
-/// The same for runs that one launch may take together; empty: it takes this one alone.
+/// An update between copies of its states, which no other update may pass: runs of a kind keep their order.
+bool staysInPlace(RunOp run) { return run.getRole() == sched::Role::Update && !mayWait(run); }
+
+/// The same for runs that one launch may take together, or that stay in place among such; empty: it takes this one
+/// alone.
 std::string kindOf(RunOp run) {
   if (run.getStream() != sched::Stream::Compute || run.getScratch() || run.getOuts().empty() || !run.getGathers() ||
-      !(mayWait(run) || mayComeEarly(run)))
+      !(mayWait(run) || mayComeEarly(run) || staysInPlace(run)))
     return "";
   std::string kind = run.getBackward() ? "backward" : "forward";
   for (auto call : run.getCalls().getAsRange<sched::CallAttr>())
@@ -194,9 +198,13 @@ bool Grouping::join(Timeline &timeline, Group &group, RunOp run) {
 std::vector<Group> Grouping::groupsOf(ArrayRef<RunOp> runs) {
   Timeline timeline(program);
   std::vector<Group> groups;
-  for (RunOp run : runs)
-    if (groups.empty() || !join(timeline, groups.back(), run))
+  bool passable = false; // the last group takes more
+  for (RunOp run : runs) {
+    const bool stays = staysInPlace(run);
+    if (!passable || stays || !join(timeline, groups.back(), run))
       add(timeline, groups.emplace_back(), run, mayWait(run));
+    passable = !stays;
+  }
   return groups;
 }
 

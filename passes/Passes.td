@@ -244,6 +244,32 @@ def EstimateCost : Pass<"sluice-estimate-cost", "::mlir::ModuleOp"> {
                  Option<"level", "level", "int", "0", "level of x86-64 that host programs are built for, 2 to 4; 0: this machine's">];
 }
 
+def HomeVariables : Pass<"sluice-home-variables", "::mlir::ModuleOp"> {
+  let summary = "optimizer states live in another arena than the device's";
+  let description = [{
+    States of 4 KiB and more that only their update touches get the `home`: they come before the update and go back after it, and the update's
+    cost has the time of these copies. Averages stay, which evaluation reads.
+
+    ```mlir
+    %m = train.read @"w/momentum" : tensor<64x64xf32>
+    %w2, %m2 = train.update(%dw, %w, %m) rule(sgd) : tensor<64x64xf32>
+    ```
+    becomes, with `home=storage`,
+    ```mlir
+    %h = train.read @"w/momentum" : !train.host<tensor<64x64xf32>>
+    %m = train.prefetch %h : (!train.host<tensor<64x64xf32>>) -> tensor<64x64xf32>
+    %w2, %m2 = train.update(%dw, %w, %m) rule(sgd) : tensor<64x64xf32>
+    %h2 = train.offload %m2 {home = "storage", variable = @"w/momentum"} : (tensor<64x64xf32>) -> !train.host<tensor<64x64xf32>>
+    train.await %h2 : (!train.host<tensor<64x64xf32>>) -> ()
+    ```
+  }];
+  let dependentDialects = ["::sluice::train::TrainDialect"];
+  let options = [Option<"home", "home", "Space", "Space::Device", "arena of optimizer states", "HomeWords()">,
+                 Option<"device", "device", "std::string", "\"host\"", "device profile: a shipped name or a .json file">,
+                 Option<"profile", "profile", "std::string", "", "measured times and rates, a .json file">];
+  let statistics = [Statistic<"variables", "variables", "states that are at home elsewhere">];
+}
+
 def PlanMemory : Pass<"sluice-plan-memory", "::mlir::ModuleOp"> {
   let summary = "choose an action for every activation of @step within the budget";
   let description = [{

@@ -24,13 +24,14 @@ struct PipelineOptions {
   std::string allowLossy;               ///< actions that round, and algorithms, separated by commas
   double errorBudget = 0;               ///< relative error of the gradients that lossy actions may cause; 0: any
   int64_t hostBudget = -1;              ///< bytes; 0: the next batch alone; -1: no limit
-  bool oneMemory = false;     ///< the budget is of both arenas together, so that nothing is offloaded to the host
-  Space home = Space::Host;   ///< arena of what is offloaded
-  int64_t workspaceLimit = 0; ///< bytes; 0: follows from the model, see estimate-cost
-  int threads = 0;            ///< of host programs; 0: this machine's
-  bool groupLaunches = false; ///< runs of one kind in one launch, where that takes no more memory
-  bool fuseEpilogues = false; ///< what BatchNorm asks of convolutions' results is theirs to compute
-  int level = 0;              ///< of x86-64 that host programs are built for, 2 to 4; 0: this machine's
+  bool oneMemory = false;          ///< the budget is of both arenas together, so that nothing is offloaded to the host
+  Space home = Space::Host;        ///< arena of what is offloaded
+  Space stateHome = Space::Device; ///< arena of optimizer states
+  int64_t workspaceLimit = 0;      ///< bytes; 0: follows from the model, see estimate-cost
+  int threads = 0;                 ///< of host programs; 0: this machine's
+  bool groupLaunches = false;      ///< runs of one kind in one launch, where that takes no more memory
+  bool fuseEpilogues = false;      ///< what BatchNorm asks of convolutions' results is theirs to compute
+  int level = 0;                   ///< of x86-64 that host programs are built for, 2 to 4; 0: this machine's
 };
 
 /// The passes that take a module from one stage to a later one; plan-memory plans `shrink` bytes below the budget.

@@ -34,6 +34,8 @@ struct PipelineWords : PassPipelineOptions<PipelineWords> {
                          llvm::cl::init(false)};
   Option<Space> home{*this, "home", llvm::cl::desc("arena of what is offloaded"), llvm::cl::init(Space::Host),
                      HomeWords()};
+  Option<Space> stateHome{*this, "state-home", llvm::cl::desc("arena of optimizer states"),
+                          llvm::cl::init(Space::Device), HomeWords()};
   Option<int64_t> workspaceLimit{*this, "workspace-limit",
                                  llvm::cl::desc("largest workspace in bytes; 0: follows from the step"),
                                  llvm::cl::init(0)};
@@ -58,6 +60,7 @@ struct PipelineWords : PassPipelineOptions<PipelineWords> {
     result.hostBudget = hostBudget;
     result.oneMemory = oneMemory;
     result.home = home;
+    result.stateHome = stateHome;
     result.workspaceLimit = workspaceLimit;
     result.groupLaunches = groupLaunches;
     result.fuseEpilogues = fuseEpilogues;

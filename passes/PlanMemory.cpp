@@ -112,18 +112,21 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
     return success();
   }
 
-  /// Host memory for what is copied out, beside the slots of the next batch.
+  /// Of the host arena, that outlive a step: the slots of the next batch, and variables.
+  int64_t hostBase() { return stagingBytes(getOperation()) + persistentBytes(getOperation(), Space::Host); }
+
+  /// Host memory for what is copied out.
   int64_t roomOfHost() {
     if (hostBudget < 0)
       return planner::noBudget;
-    return hostBudget == 0 ? 0 : hostBudget - stagingBytes(getOperation());
+    return hostBudget == 0 ? 0 : hostBudget - hostBase();
   }
 
   LogicalResult reportHostTooSmall(StringRef name, int64_t copied) {
     return failWith(getOperation(), 3) << "a host budget of " << hostBudget.getValue()
                                        << " bytes is too small for strategy '" << name << "': its plan copies "
-                                       << copied << " bytes to the host, beside batch slots of "
-                                       << stagingBytes(getOperation()) << "; raise --host-budget or --memory-budget";
+                                       << copied << " bytes to the host, beside " << hostBase()
+                                       << " of batch slots and states" << "; raise --host-budget or --memory-budget";
   }
 
   /// What percentages refer to, without a budget.

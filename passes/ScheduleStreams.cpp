@@ -100,10 +100,11 @@ void Scheduler::offload(train::OffloadOp op) {
 void Scheduler::prefetch(train::PrefetchOp op) {
   int source = storages.of(op.getHandle()), target = storages.of(op.getX());
   Location loc = originOf(storages[source], op.getLoc());
-  auto packing = op.getHandle().getDefiningOp<train::OffloadOp>();
-  const Stream stream = sched::streamFrom(spaceOf(packing));
+  auto packing = op.getHandle().getDefiningOp<train::OffloadOp>(); // of a variable none has to be
+  const Stream stream = sched::streamFrom(packing ? spaceOf(packing) : sched::spaceOf(storages[source].arena));
   clocks.waitForCompute(loc, stream, storages[target].name + "_free");
-  clocks.wait(loc, stream, packed[source]);
+  if (packing)
+    clocks.wait(loc, stream, packed[source]);
   copiedIn[target] =
       copy(loc, stream, buffers.of(source), buffers.of(target), packing, readVersions[0], content.lookup(target).first);
 }

@@ -20,14 +20,18 @@ sched::Space sluice::spaceOf(train::OffloadOp op) {
 
 static sched::Space arenaOf(const Storage &storage) {
   return storage.kind == Storage::Kind::Host ? spaceOf(storage.values.front().getDefiningOp<train::OffloadOp>())
-                                             : sched::Space::Device;
+                                             : sched::spaceOf(storage.arena);
 }
 
+/// Of the first op that the plan counts among those that make it: copies from a variable's home come before it.
 static IntegerAttr plannedOffset(const Storage &storage) {
-  if (storage.kind != Storage::Kind::Transient || storage.values.empty())
+  if (storage.kind != Storage::Kind::Transient)
     return {};
-  auto made = dyn_cast<OpResult>(storage.values.front());
-  return made ? PlannedPlaces::of(made.getOwner(), made.getResultNumber()) : IntegerAttr();
+  for (Value value : storage.values)
+    if (auto made = dyn_cast<OpResult>(value))
+      if (IntegerAttr offset = PlannedPlaces::of(made.getOwner(), made.getResultNumber()))
+        return offset;
+  return {};
 }
 
 ScheduledBuffers::ScheduledBuffers(OpBuilder &b, func::FuncOp function, const Storages &storages) : storages(storages) {

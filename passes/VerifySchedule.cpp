@@ -308,9 +308,9 @@ struct VerifySchedule : sluice::impl::VerifyScheduleBase<VerifySchedule> {
     const int64_t limit = budget > 0 ? budget.getValue() : -1;
     if (oneMemory)
       return checkBudget(program, "device and host arenas have", device + host, limit);
-    int64_t staging = 0; // slots end where the next one begins
+    int64_t staging = 0; // and variables; slots end where the next one begins
     for (auto buffer : program.getBody().getOps<BufferOp>())
-      if (buffer.getInput() && !buffer.onDevice())
+      if (buffer.outlivesStep() && buffer.getSpace() == sched::Space::Host)
         staging = std::max(staging, static_cast<int64_t>(*buffer.getOffset() + (buffer.getBytes() + 255) / 256 * 256));
     return success(
         succeeded(checkBudget(program, "device arena has", device, limit)) &&

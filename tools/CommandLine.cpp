@@ -28,7 +28,7 @@ namespace {
 struct Words {
   std::string emit = "binary", optimizer = "sgd", init = "keep", dropout = "keep";
   std::string target = factsOf(Target::Host).name, precision = "fp32", classWeights, launches, epilogues, hostBudget,
-              workspaceLimit, allowLossy, errorBudget, batch, threads;
+              stateHome = "device", workspaceLimit, allowLossy, errorBudget, batch, threads;
   std::vector<std::string> losses, dims, batchDims, inputs, limits, batchNorm, freeze, train;
 };
 
@@ -108,6 +108,10 @@ void declareMemory(CLI::App &app, DriverOptions &o, Words &w) {
          "file (host) (default: "
          "unlimited with cuda or without --memory-budget; else none, the budget is of all memory)")
       ->option_text("SIZE|unlimited|storage");
+  app.add_option("--state-home", w.stateHome,
+                 "where optimizer states live between updates: device; storage, the file of --offload-to (host); or "
+                 "host, its memory (cuda) (default device)")
+      ->option_text("WHERE");
   app.add_option("--strategy", o.pipeline.strategy,
                  "who plans, with knobs; sluice-plan --help lists them (default auto)")
       ->option_text("NAME[,k=v...]");
@@ -294,6 +298,7 @@ Status convert(const Words &w, DriverOptions &o) {
       [&] { return takeLists(w, o); },
       [&] { return takeCounts(w, o); },
       [&] { return takeMemory(w.hostBudget, w.workspaceLimit, o); },
+      [&] { return takeStateHome(w.stateHome, o.pipeline); },
       [&] { return takeLossy(w.allowLossy, w.errorBudget, o); },
       [&] { return checkStrategy(o.pipeline.strategy); },
       [&] { return refuse(o); }};

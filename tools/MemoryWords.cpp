@@ -48,6 +48,21 @@ Status takeMemory(const std::string &hostBudget, const std::string &workspaceLim
   return taken;
 }
 
+Status takeStateHome(const std::string &word, PipelineOptions &pipeline) {
+  pipeline.stateHome = homeOf(word);
+  const ArenaFacts &home = factsOf(pipeline.stateHome);
+  const bool isHost = pipeline.target == Target::Host;
+  if (home.space == Space::Device && word != home.name)
+    return Error{"--state-home takes device, host or storage, not '" + word + "'"};
+  if (isHost && home.space == Space::Host)
+    return Error{
+        "--state-home=host is for --target=cuda: on the host it is the same memory; a file is --state-home=storage"};
+  if (!isHost && !home.onCuda)
+    return Error{"--state-home=" + word +
+                 " is for --target=host; with cuda states may live in host memory, --state-home=host"};
+  return Success{};
+}
+
 /// The relative error of a vector; at 1 nothing of it is left.
 static bool isErrorBudget(const std::string &word, double &value) {
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);

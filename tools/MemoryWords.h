@@ -13,6 +13,8 @@ namespace sluice {
 /// empty: none) and --workspace-limit (SIZE; empty:
 /// none) and looks at that of --memory-budget, which `options` has with the target and the form of the output.
 Status takeMemory(const std::string &hostBudget, const std::string &workspaceLimit, DriverOptions &options);
+/// --state-home, once the target is known.
+Status takeStateHome(const std::string &word, PipelineOptions &pipeline);
 
 /// The same of --allow-lossy (names, separated by commas; empty: none) and --error-budget (a number; empty: none).
 Status takeLossy(const std::string &allowLossy, const std::string &errorBudget, DriverOptions &options);

@@ -138,21 +138,28 @@ LogicalResult Correspondence::followMove(Operation *op, Queue &queue, const char
   if (!copy)
     return program.emitOpError() << "V8: has no copy " << direction << " for "
                                  << slot(ofOperand(op->getOperand(0)).buffer).getName();
-  auto out = dyn_cast<train::OffloadOp>(op);
-  if (!out)
+  auto leaving = dyn_cast<train::OffloadOp>(op), out = leaving;
+  if (!out) // from where an offload went, or from the variable's home
     out = cast<train::PrefetchOp>(op).getHandle().getDefiningOp<train::OffloadOp>();
   const Content read{copy.getFrom(), static_cast<int64_t>(copy.getFromVersion())}, meant = ofOperand(op->getOperand(0));
   if (read != meant)
     return error(copy) << "reads " << text(read) << ", but the planned step copies " << text(meant);
-  BufferOp away = slot(out == op ? copy.getTo() : copy.getFrom());
+  BufferOp away = slot(leaving ? copy.getTo() : copy.getFrom());
   const StringRef arena = stringifySpace(away.getSpace()); // that of a pool is known by the codec, see C3 of sched.copy
-  if (arena != out.getHome() && sched::poolBytes(out.getCodec()) == 0)
+  if (out && arena != out.getHome() && sched::poolBytes(out.getCodec()) == 0)
     return error(copy) << "goes to '" << away.getName() << "' of the " << arena << " arena, in the planned step to the "
                        << out.getHome() << " arena";
-  if (copy.getCodecAttr() != out.getCodecAttr())
+  const StringAttr codec = out ? out.getCodecAttr() : StringAttr();
+  if (copy.getCodecAttr() != codec)
     return error(copy) << "has " << (copy.getCodec() ? "the codec " + copy.getCodec()->str() : "no codec")
-                       << ", the planned step " << (out.getCodec() ? out.getCodec()->str() : "none");
-  return checkResult(op->getResult(0), copy, {copy.getTo(), static_cast<int64_t>(copy.getToVersion())}, 0);
+                       << ", the planned step " << (codec ? codec.getValue() : "none");
+  const Value to = copy.getTo();
+  const bool stored = leaving && leaving.getVariable();
+  if (stored && to != variables.lookup(*leaving.getVariable()))
+    return error(copy) << "goes to '" << away.getName() << "', in the planned step to the variable '"
+                       << *leaving.getVariable() << "'";
+  return checkResult(op->getResult(0), copy, {to, static_cast<int64_t>(copy.getToVersion())},
+                     stored ? writes.lookup(to) : 0);
 }
 
 /// The parts of a run that do not depend on buffers.

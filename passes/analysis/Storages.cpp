@@ -36,10 +36,12 @@ bool sluice::isFree(Operation *op) {
   return isa<ReadOp, func::ReturnOp>(op) || (op->getNumResults() == 1 && viewSource(op->getResult(0)));
 }
 
+bool sluice::isMove(Operation *op) { return isa<OffloadOp, PrefetchOp, AwaitOp>(op); }
+
 SmallVector<Operation *> sluice::plannedOps(func::FuncOp step) {
   SmallVector<Operation *> ops;
   for (Operation &op : step.getBody().front().without_terminator())
-    if (!isFree(&op))
+    if (!isFree(&op) && !isMove(&op))
       ops.push_back(&op);
   return ops;
 }
@@ -62,7 +64,7 @@ LogicalResult sluice::checkKernels(ModuleOp module) {
     if (failed(checkTensors(function)))
       return failure();
     for (Operation &op : function.getOps())
-      if (!isFree(&op) && !isa<HasKernel>(op))
+      if (!isFree(&op) && !isMove(&op) && !isa<HasKernel>(op))
         return op.emitOpError() << "has no kernel; run sluice-fuse first";
   }
   return success();
@@ -131,9 +133,20 @@ int Storages::add(Storage storage) {
   return static_cast<int>(storages.size()) - 1;
 }
 
-void Storages::addVariable(StringRef symbol, int64_t bytes) {
-  if (variables.try_emplace(symbol, static_cast<int>(storages.size())).second)
-    add({Storage::Kind::Variable, bytes, sanitized(symbol.str()), symbol.str(), 0, {}});
+int Storages::addVariable(StringRef symbol, Type type) {
+  const auto [found, isNew] = variables.try_emplace(symbol, static_cast<int>(storages.size()));
+  if (!isNew)
+    return found->second;
+  auto variable =
+      SymbolTable::lookupNearestSymbolFrom<VariableOp>(function, StringAttr::get(type.getContext(), symbol));
+  auto handle = dyn_cast<HostHandleType>(type);
+  return add({Storage::Kind::Variable,
+              bytes(handle ? Type(handle.getTensor()) : type),
+              sanitized(symbol.str()),
+              symbol.str(),
+              0,
+              {},
+              variable ? variable.arena() : Space::Device});
 }
 
 /// Of a view of `source`, itself a piece perhaps.
@@ -144,10 +157,10 @@ static Piece viewed(OpResult result, Piece source) {
 }
 
 Piece Storages::placeResult(OpResult result) {
-  if (auto read = dyn_cast<ReadOp>(result.getOwner())) {
-    addVariable(read.getVariable(), bytes(result.getType()));
-    return {ofVariable(read.getVariable())};
-  }
+  if (auto read = dyn_cast<ReadOp>(result.getOwner()))
+    return {addVariable(read.getVariable(), result.getType())};
+  if (auto stored = dyn_cast<OffloadOp>(result.getOwner()); stored && stored.getVariable())
+    return {addVariable(*stored.getVariable(), result.getType())};
   if (Value source = viewSource(result))
     return viewed(result, pieceOf(source));
   if (Value source = replaced(result))
@@ -157,13 +170,16 @@ Piece Storages::placeResult(OpResult result) {
 
 /// A new buffer for what an op makes.
 int Storages::addMade(OpResult result) {
-  if (auto moved = dyn_cast<MovesContent>(result.getOwner()))
-    return add({isa<HostHandleType>(result.getType()) ? Storage::Kind::Host : Storage::Kind::Transient,
+  if (auto moved = dyn_cast<MovesContent>(result.getOwner())) {
+    auto offload = dyn_cast<OffloadOp>(result.getOwner());
+    return add({offload ? Storage::Kind::Host : Storage::Kind::Transient,
                 moved.storageBytes(),
                 storages[of(moved.original())].name + moved.storageSuffix(),
                 "",
                 0,
-                {}});
+                {},
+                offload ? homeOf(offload.getHome()) : Space::Device});
+  }
   for (Operation *user : result.getUsers())
     if (auto update = dyn_cast<UpdateOp>(user))
       return add({Storage::Kind::Transient,
@@ -220,12 +236,14 @@ int64_t sluice::stagingBytes(ModuleOp module) {
   return total;
 }
 
-int64_t sluice::persistentBytes(ModuleOp module) {
+int64_t sluice::persistentBytes(ModuleOp module, Space arena) {
   llvm::StringMap<int64_t> slots;
   for (func::FuncOp function : module.getOps<func::FuncOp>()) {
     Storages storages(function);
     for (const Storage &storage : storages.all()) {
       int64_t size = slotBytes(storage.bytes);
+      if (storage.arena != arena)
+        continue;
       if (storage.kind == Storage::Kind::Variable)
         slots["variable " + storage.variable] = size;
       else if (storage.kind == Storage::Kind::Batch)

@@ -29,7 +29,7 @@ struct Storage {
   enum class Kind {
     Transient, ///< device memory for some part of the step
     Host,      ///< host memory from an offload to its prefetch
-    Variable,  ///< slot of a train.variable
+    Variable,  ///< slot of a train.variable, in the arena that is its home
     Batch,     ///< slot of a function argument; the program has two of them, this is the one that the step reads
     Result     ///< 0: loss, 1: count of correct samples, 2: norm of the gradients, from 3 on: losses in the sum
   };
@@ -39,7 +39,8 @@ struct Storage {
   std::string variable;                     ///< Variable: its symbol
   unsigned index = 0;                       ///< Batch: number of the argument; Result: number of the result, see Kind
   llvm::SmallVector<mlir::Value, 2> values; ///< all values that live in it, in program order
-  mlir::Type kept = {};                     ///< Transient: how it is read once the function has run, null: it is not
+  Space arena = Space::Device;
+  mlir::Type kept = {}; ///< Transient: how it is read once the function has run, null: it is not
   bool outlivesStep() const { return kind != Kind::Transient && kind != Kind::Host; }
 };
 
@@ -72,7 +73,7 @@ public:
 
 private:
   int add(Storage storage);
-  void addVariable(llvm::StringRef symbol, int64_t bytes);
+  int addVariable(llvm::StringRef symbol, mlir::Type type);
   void visit(mlir::Operation *op);
   Piece placeResult(mlir::OpResult result);
   int addMade(mlir::OpResult result);
@@ -91,6 +92,8 @@ mlir::Value viewedValue(mlir::Value value);
 /// Ops without a kernel: they run at no cost and at no place in the schedule (views, train.read, constants of the
 /// terminator).
 bool isFree(mlir::Operation *op);
+/// Ops that only copy, between arenas: they have places in the schedule, but no positions of the planner.
+bool isMove(mlir::Operation *op);
 /// The ops that planner positions count, in program order.
 llvm::SmallVector<mlir::Operation *> plannedOps(mlir::func::FuncOp step);
 
@@ -102,9 +105,9 @@ mlir::LogicalResult checkTensors(mlir::func::FuncOp function);
 /// are applied.
 mlir::LogicalResult checkKernels(mlir::ModuleOp module);
 
-/// Bytes that outlive a step: variables, both batch slots of every argument, and results of all train functions of the
-/// module. The planner's base; assign-slots puts them at the start of the device arena.
-int64_t persistentBytes(mlir::ModuleOp module);
+/// Bytes that outlive a step in an arena: the variables at home there, on the device both batch slots of every argument
+/// and results of all train functions of the module, too. The planner's base; assign-slots puts them at the start.
+int64_t persistentBytes(mlir::ModuleOp module, Space arena = Space::Device);
 
 /// Bytes of the host arena from which batches are copied to the device: one slot for each input of all train functions.
 int64_t stagingBytes(mlir::ModuleOp module);

@@ -11,6 +11,8 @@
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <map>
+
 using namespace mlir;
 using namespace sluice;
 
@@ -65,6 +67,13 @@ std::string sluice::explain(ModuleOp module) {
   out << llvm::formatv(
       "keep needs {0}, of which {1} live through the whole step; no plan of whole tensors goes below {2}\n",
       mebibytes(plan.getKeepArena()), mebibytes(plan.getBase()), mebibytes(plan.getFloor()));
+  std::map<Space, std::pair<int64_t, int64_t>> away; // number and bytes of variables
+  for (auto variable : module.getOps<train::VariableOp>())
+    if (variable.getHome())
+      away[variable.arena()].first++, away[variable.arena()].second += train::bytes(variable.getType());
+  for (auto [home, states] : away)
+    out << states.first << " optimizer states of " << mebibytes(states.second) << " are at home in "
+        << factsOf(home).label << ", each on the device for its update only\n";
   if (lossy.budget > 0)
     out << "expected error of the gradients: " << shortNumber(lossy.error) << " of " << shortNumber(lossy.budget)
         << ", the root of the sum of squares; "

@@ -82,9 +82,16 @@ private:
         planned.alternatives.push_back({other.getSeconds().getValueAsDouble(), other.getWorkspace()});
     }
     planned.reads = transient(storages.reads(op));
+    // What comes from a variable's home for this op is there when it runs, as if it had made it.
+    llvm::erase_if(planned.reads, [&](int buffer) { return comesHome(storages[problem.buffers[buffer].id]); });
     planned.writes = transient(storages.writes(op));
     planned.recomputable = isForward(op) && isa<Recomputable>(op);
     problem.ops.push_back(std::move(planned));
+  }
+
+  static bool comesHome(const Storage &storage) {
+    auto back = storage.values.front().getDefiningOp<PrefetchOp>();
+    return back && back.getHandle().getDefiningOp<ReadOp>();
   }
 
   /// An activation is written by forward ops and read by backward ops.

@@ -54,11 +54,15 @@ void Session::forgetFailure() { impl->forgetFailure(); }
 
 void Session::read(const Tensor &tensor, void *to) {
   synchronize();
+  if (tensor.space == Space::Storage)
+    return impl->fileOf(tensor).read(static_cast<char *>(to), tensor.offset, tensor.bytes());
   memcpy(to, compute.address(tensor), tensor.bytes());
 }
 
 void Session::write(const Tensor &tensor, const void *from) {
   synchronize();
+  if (tensor.space == Space::Storage)
+    return impl->fileOf(tensor).write(static_cast<const char *>(from), tensor.offset, tensor.bytes());
   memcpy(compute.address(tensor), from, tensor.bytes());
 }
 

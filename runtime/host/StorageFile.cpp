@@ -69,14 +69,17 @@ void StorageFile::read(char *to, size_t offset, size_t count) const {
 
 /// The session's file, for a copy of a tensor in it.
 static const StorageFile &fileFor(Stream &stream, const Tensor &slot, const Tensor &other, const Node &node) {
-  Session::Impl &session = *stream.session.impl;
-  if (!session.storage)
-    throw UsageError("this program keeps what it offloads in a file: --offload-to FILE names it");
   if (slot.space != Space::Storage || slot.bytes() != other.bytes())
     throw std::invalid_argument(
         text("copy for '", node.name, "' between ", slot.bytes(), " bytes of storage and ", other.bytes(), " bytes"));
-  session.touch(slot, session.storage->size());
-  return *session.storage;
+  return stream.session.impl->fileOf(slot);
+}
+
+const StorageFile &Session::Impl::fileOf(const Tensor &slot) {
+  if (!storage)
+    throw UsageError("this program keeps tensors in a file: --offload-to FILE names it");
+  touch(slot, storage->size());
+  return *storage;
 }
 
 void copyToStorage(Stream &stream, const Tensor &from, const Tensor &to, Node node) {

@@ -88,6 +88,9 @@ struct Session::Impl {
       std::rethrow_exception(error);
   }
 
+  /// The file of storage, for a tensor there; throws UsageError where the session has none.
+  const StorageFile &fileOf(const Tensor &slot);
+
   const Faults faults;
   Arena device, host;
   std::optional<Arena> spill;

@@ -108,6 +108,11 @@ static void onLibraryExit() {
   _exit(3);
 }
 
+static bool keepsVariablesIn(Space space, const Program &program) {
+  return std::any_of(program.variables, program.variables + program.variableCount,
+                     [&](const Variable &variable) { return variable.tensor.space == space; });
+}
+
 static void refuseUnavailable(const Arguments &arguments, const Program &program, const Entry &entry) {
   if ((arguments.evaluate || arguments.validationSplit) && !entry.evaluate)
     throw UsageError("--evaluate is not available: this program was compiled without an evaluation function");
@@ -115,9 +120,9 @@ static void refuseUnavailable(const Arguments &arguments, const Program &program
     requireOutput(program, entry, *arguments.output);
   if (arguments.offloadTo)
     requireUnused("--offload-to", *arguments.offloadTo);
-  else if (arguments.data && program.others.storage)
-    throw UsageError(text("this program keeps what it offloads in a file of ", program.others.storage,
-                          " bytes: --offload-to FILE names it"));
+  else if (program.others.storage && (arguments.data || keepsVariablesIn(Space::Storage, program)))
+    throw UsageError(
+        text("this program keeps tensors in a file of ", program.others.storage, " bytes: --offload-to FILE names it"));
 }
 
 /// Kernels, and what they and the arenas will take.

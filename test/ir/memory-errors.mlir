@@ -83,6 +83,36 @@ func.func @offload_c3_codec(%x: tensor<8x8xf32>) {
 
 // -----
 
+train.variable @w role(optimizer) init(zero) : tensor<8x8xf32> {home = "storage"}
+
+func.func @offload_c4_other(%x: tensor<8x8xf32>) {
+  // expected-error @below {{brings 'storage' a value of no variable for 'w', which is at home in 'storage'}}
+  %0 = train.offload %x {home = "storage", variable = @w} : (tensor<8x8xf32>) -> !train.host<tensor<8x8xf32>>
+  return
+}
+
+// -----
+
+train.variable @w role(optimizer) init(zero) : tensor<8x8xf32> {home = "storage"}
+
+func.func @offload_c4_home() {
+  %h = train.read @w : !train.host<tensor<8x8xf32>>
+  %x = train.prefetch %h : (!train.host<tensor<8x8xf32>>) -> tensor<8x8xf32>
+  // expected-error @below {{brings 'host' a value of w for 'w', which is at home in 'storage'}}
+  %0 = train.offload %x {variable = @w} : (tensor<8x8xf32>) -> !train.host<tensor<8x8xf32>>
+  return
+}
+
+// -----
+
+func.func @prefetch_c2(%h: !train.host<tensor<8x8xf32>>) {
+  // expected-error @below {{copies back what neither train.offload nor train.read gives}}
+  %y = train.prefetch %h : (!train.host<tensor<8x8xf32>>) -> tensor<8x8xf32>
+  return
+}
+
+// -----
+
 func.func @offload_c2(%x: tensor<8x8xi8>) {
   // expected-error @below {{packs f32 tensors of rank 2 and more only}}
   %0 = train.offload %x {codec = "fp16"} : (tensor<8x8xi8>) -> !train.host<tensor<8x8xi8>>

@@ -26,14 +26,14 @@ sched.program @program_c2_size device(4096) host(512) spill(256) base(0) pool(10
 // -----
 
 sched.program @buffer_c2_storage {
-  // expected-error @below {{'a' outlives the step in the storage arena}}
+  // expected-error @below {{'a' is an input in the storage arena}}
   %a = sched.buffer "a" storage bytes(4) input("a")
 }
 
 // -----
 
 sched.program @buffer_c2_spill {
-  // expected-error @below {{'a' outlives the step in the spill arena}}
+  // expected-error @below {{'a' is an input in the spill arena}}
   %a = sched.buffer "a" spill bytes(4) input("a")
 }
 
@@ -131,7 +131,14 @@ sched.program @buffer_c4 {
 
 sched.program @buffer_c5 {
   // expected-error @below {{'a' belongs on the device}}
-  %a = sched.buffer "a" host bytes(4) variable(@a)
+  %a = sched.buffer "a" spill bytes(4) variable(@a)
+}
+
+// -----
+
+sched.program @buffer_c5_result {
+  // expected-error @below {{'a' belongs on the device}}
+  %a = sched.buffer "a" host bytes(4) result(0)
 }
 
 // -----

@@ -718,6 +718,31 @@ train.variable @variable_c2_elements role(constant) init(file) : tensor<3xf32> {
 
 // -----
 
+train.variable @w role(optimizer) init(zero) : tensor<2x3xf32> {home = "storage"}
+
+func.func @read_c2() {
+  // expected-error @below {{reads 'w', which is at home elsewhere, without a train.prefetch}}
+  %r = train.read @w : tensor<2x3xf32>
+  return
+}
+
+// -----
+
+train.variable @w role(optimizer) init(zero) : tensor<2x3xf32>
+
+func.func @read_c2_handle() {
+  // expected-error @below {{reads 'w', which is at home on the device, by a handle}}
+  %r = train.read @w : !train.host<tensor<2x3xf32>>
+  return
+}
+
+// -----
+
+// expected-error @below {{cannot be at home in the arena 'spill'}}
+train.variable @variable_c3 role(optimizer) init(zero) : tensor<2x3xf32> {home = "spill"}
+
+// -----
+
 func.func @read_c1() {
   // expected-error @below {{names no variable: @nothing}}
   %r = train.read @nothing : tensor<2x3xf32>

@@ -11,7 +11,7 @@ from modern import Bert, ConvNext, Gpt, Vit
 from recurrent import Gru, Lstm
 from reference import Ids, Lengths
 from slabs import Slabs
-from volumes import Volume, Wave
+from volumes import Signal, Volume, Wave
 
 
 class Mlp(nn.Sequential):
@@ -301,25 +301,6 @@ class DeepUNet(nn.Module):
         b = self.down2(F.max_pool2d(a, 2))
         c = self.up2(torch.cat([b, larger(self.bottom(F.max_pool2d(b, 2)))], 1))
         return self.head(self.up1(torch.cat([a, larger(c)], 1)))
-
-
-class Signal(nn.Module):
-    """One spatial dimension, so that the first op reads the input as another shape than its file has; parameters with names that the
-    emitted program uses itself."""
-    def __init__(self):
-        super().__init__()
-        self.target = nn.Parameter(torch.full((6, 1), 0.5))
-        self.DataType = nn.Parameter(torch.zeros(6, 1))
-        self.M_PI = nn.Parameter(torch.ones(4))
-        self.device = nn.Conv1d(3, 6, 5, stride=2, padding=3)
-        self.exponential = nn.BatchNorm1d(6)
-        self.up = nn.ConvTranspose1d(6, 4, 3, stride=2, padding=1, output_padding=1)
-        self.fc = nn.Linear(4, 3)
-
-    def forward(self, x):
-        x = F.relu(self.exponential(self.device(x))) * self.target + self.DataType
-        x = self.up(F.max_pool1d(x, 3, 2, 1, ceil_mode=True))
-        return self.fc(x.mean(2) * self.M_PI)
 
 
 # name: (module, shape of a sample, classes or shape of a target, batch)

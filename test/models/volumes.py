@@ -51,3 +51,22 @@ class Volume(nn.Module):
         y = F.max_pool3d(y, 3, 1, 1) + F.interpolate(F.avg_pool3d(y, 2), scale_factor=2, mode="trilinear")
         y = self.up(y) + F.interpolate(y[:, :5], scale_factor=2, mode="nearest")
         return self.head(self.merge(torch.cat([x, y], 1)))
+
+
+class Signal(nn.Module):
+    """One spatial dimension, so that the first op reads the input as another shape than its file has; parameters with names that the
+    emitted program uses itself."""
+    def __init__(self):
+        super().__init__()
+        self.target = nn.Parameter(torch.full((6, 1), 0.5))
+        self.DataType = nn.Parameter(torch.zeros(6, 1))
+        self.M_PI = nn.Parameter(torch.ones(4))
+        self.device = nn.Conv1d(3, 6, 5, stride=2, padding=3)
+        self.exponential = nn.BatchNorm1d(6)
+        self.up = nn.ConvTranspose1d(6, 4, 3, stride=2, padding=1, output_padding=1)
+        self.fc = nn.Linear(4, 3)
+
+    def forward(self, x):
+        x = F.relu(self.exponential(self.device(x))) * self.target + self.DataType
+        x = self.up(F.max_pool1d(x, 3, 2, 1, ceil_mode=True))
+        return self.fc(x.mean(2) * self.M_PI)

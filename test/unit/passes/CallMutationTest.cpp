@@ -328,7 +328,8 @@ INSTANTIATE_TEST_SUITE_P(Models, CallMutation,
                                          Case{"vgg", "vdnn-all,codec=zvc:pool=4KiB", ""},
                                          Case{"resnet", "freelunch,buffers=2,hybrid=1", ""},
                                          Case{"leaky", "hascoet", ""}, Case{"gpt", "mixed", "70%act"},
-                                         Case{"lstm", "mixed", "90%act"}),
+                                         Case{"lstm", "mixed", "90%act"},
+                                         Case{"vgg", "vdnn-all", "", Space::Host, Space::Storage}),
                          nameOf);
 
 } // namespace

@@ -17,7 +17,7 @@ namespace sluice {
 
 struct Case {
   const char *model, *strategy, *budget;
-  Space home = Space::Host;
+  Space home = Space::Host, states = Space::Device;
 };
 inline void PrintTo(const Case &c, std::ostream *os) { *os << c.model << " " << c.strategy << " " << c.budget; }
 
@@ -34,6 +34,7 @@ protected:
     options.strategy = GetParam().strategy;
     options.budget = GetParam().budget;
     options.home = GetParam().home;
+    options.stateHome = GetParam().states;
     options.allowLossy = "zfp,fp16,int8,invert";
     PlanningFailure cause;
     ASSERT_TRUE(module && mlir::succeeded(runPipeline(*module, Stage::Forward, Stage::Placed, options, cause)));
@@ -129,6 +130,8 @@ inline std::string nameOf(const testing::TestParamInfo<Case> &info) {
   std::string name = std::string(info.param.model) + "_" + info.param.strategy;
   if (info.param.home != Space::Host)
     name += std::string("_") + factsOf(info.param.home).name;
+  if (info.param.states != Space::Device)
+    name += std::string("_states_") + factsOf(info.param.states).name;
   std::replace_if(name.begin(), name.end(), [](char c) { return !std::isalnum(c); }, '_');
   return name;
 }

@@ -236,6 +236,9 @@ INSTANTIATE_TEST_SUITE_P(Models, StepMutation,
                                          Case{"leaky", "hascoet", ""}, Case{"vgg", "gist", ""},
                                          Case{"leaky", "greedy,every=1,min-copy=1", "30%act"},
                                          Case{"slabs", "vdnn-all", ""}, Case{"vgg", "vdnn-all", "", Space::Storage},
+                                         Case{"mlp", "keep", "", Space::Host, Space::Storage},
+                                         Case{"vgg", "vdnn-all", "", Space::Host, Space::Storage},
+                                         Case{"vgg", "vdnn-all", "", Space::Host, Space::Host},
                                          Case{"densenet", "superneurons", "65%act", Space::Storage}),
                          nameOf);
 

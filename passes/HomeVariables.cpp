@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// home-variables: optimizer states whose home is not the device. Only the step's own updates touch them, so that each
+// comes right before its update and goes back right after it.
+#include "passes/Passes.h"
+#include "passes/analysis/Storages.h"
+#include "passes/planner/Profile.h"
+
+namespace sluice {
+#define GEN_PASS_DEF_HOMEVARIABLES
+#include "passes/Passes.h.inc"
+} // namespace sluice
+
+using namespace mlir;
+using namespace sluice;
+using namespace sluice::train;
+
+namespace {
+
+/// Copies of fewer bytes cost more time than their bytes are worth.
+constexpr int64_t smallestSent = 4096;
+
+struct HomeVariables : sluice::impl::HomeVariablesBase<HomeVariables> {
+  using HomeVariablesBase::HomeVariablesBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    auto step = module.lookupSymbol<func::FuncOp>("step");
+    if (home == Space::Device || !step)
+      return;
+    Result<planner::Profile> known = planner::loadDevice(device, profile, home);
+    if (!known) {
+      module.emitError() << known.error();
+      return signalPassFailure();
+    }
+    link = *known->linkTo(home);
+    countReads(module);
+    for (auto update : llvm::make_early_inc_range(step.getOps<UpdateOp>()))
+      sendStates(update);
+  }
+
+private:
+  /// How often each variable is read, by all functions.
+  void countReads(ModuleOp module) {
+    reads.clear();
+    module.walk([&](ReadOp read) { reads[read.getVariable()] += std::distance(read->use_begin(), read->use_end()); });
+  }
+
+  /// The variable of a state that only its update reads: averages are read by evaluation, too. Null: it stays.
+  VariableOp sent(Value state) {
+    auto read = state.getDefiningOp<ReadOp>();
+    if (!read || bytes(state.getType()) < smallestSent || reads.lookup(read.getVariable()) != 1)
+      return {};
+    auto variable = getOperation().lookupSymbol<VariableOp>(read.getVariable());
+    return variable && variable.getRole() == Role::Optimizer ? variable : VariableOp();
+  }
+
+  void sendStates(UpdateOp update) {
+    OpBuilder before(update), after(update->getContext());
+    after.setInsertionPointAfter(update);
+    SmallVector<Value> stored;
+    double seconds = 0;
+    for (auto [result, operand] : llvm::enumerate(update->getOpOperands().take_back(update.getNumResults()))) {
+      VariableOp variable = sent(operand.get());
+      if (!variable)
+        continue;
+      variable.setHome(factsOf(home).name);
+      auto read = operand.get().getDefiningOp<ReadOp>();
+      auto type = cast<RankedTensorType>(operand.get().getType());
+      auto handle = HostHandleType::get(type.getContext(), type);
+      Location loc = read.getLoc();
+      Value there = ReadOp::create(before, loc, handle, read.getVariable());
+      operand.set(PrefetchOp::create(before, loc, type, there));
+      read.erase();
+      stored.push_back(OffloadOp::create(after, loc, handle, update.getResult(result), StringAttr(),
+                                         after.getStringAttr(factsOf(home).name),
+                                         FlatSymbolRefAttr::get(variable.getSymNameAttr())));
+      seconds += 2 * link.latency + static_cast<double>(bytes(type)) * (1 / link.h2d + 1 / link.d2h);
+      ++variables;
+    }
+    for (Value handle : stored)
+      AwaitOp::create(after, update.getLoc(), handle);
+    if (auto cost = attr::get<attr::Cost>(update); cost && !stored.empty())
+      attr::set<attr::Cost>(update,
+                            CostAttr::get(update.getContext(),
+                                          before.getF64FloatAttr(cost.getSeconds().getValueAsDouble() + seconds),
+                                          cost.getWorkspace(), cost.getAlgorithm(), cost.getAlternatives()));
+  }
+
+  planner::Link link;
+  llvm::StringMap<int64_t> reads;
+};
+
+} // namespace
