@@ -36,6 +36,10 @@ struct HomeVariables : sluice::impl::HomeVariablesBase<HomeVariables> {
     countReads(module);
     for (auto update : llvm::make_early_inc_range(step.getOps<UpdateOp>()))
       sendStates(update);
+    if (sentAny)
+      return;
+    module.emitRemark() << "no optimizer state leaves the device for " << factsOf(home).label << ": those below "
+                        << smallestSent << " bytes and those that evaluation reads stay";
   }
 
 private:
@@ -76,6 +80,7 @@ private:
                                          FlatSymbolRefAttr::get(variable.getSymNameAttr())));
       seconds += 2 * link.latency + static_cast<double>(bytes(type)) * (1 / link.h2d + 1 / link.d2h);
       ++variables;
+      sentAny = true;
     }
     for (Value handle : stored)
       AwaitOp::create(after, update.getLoc(), handle);
@@ -87,6 +92,7 @@ private:
   }
 
   planner::Link link;
+  bool sentAny = false;
   llvm::StringMap<int64_t> reads;
 };
 
