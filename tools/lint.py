@@ -159,8 +159,8 @@ def verifier_text(definition, functions):
         or (named and f.name.split("::")[-1] in re.findall(r"\w+", named)))]
     for caller in found:  # grows
         for callee in functions:
-            called = re.search(rf"\b{re.escape(callee.name)}[(<]", caller.text) and callee.name != "INFER"
-            if called and callee.path in (caller.path, "ir/Rules.h", "ir/Rules.cpp") and callee not in found:
+            near = callee.path in (caller.path, "ir/Rules.h", "ir/Rules.cpp") and callee.name != "INFER"
+            if near and re.search(rf"\b{re.escape(callee.name)}[(<]", caller.text) and callee not in found:
                 found.append(callee)
     return "\n".join(f.text for f in found)
 
