@@ -13,15 +13,18 @@ import sys
 from dataclasses import dataclass
 
 from lint_cxx import Function, functions_of
-from lint_includes import CXX, check_directions, check_includes, inside, line_of, read
+from lint_includes import CXX, STAND_INS, check_directions, check_includes, inside, line_of, read
 
 MOST_LINES = 360
 MOST_FUNCTION_LINES = 60
 MOST_CLASS_LINES = 200
+MOST_PARAMETERS = 8
 SPDX = "SPDX-License-Identifier: Apache-2.0"
 SIZED = CXX + (".td", ".py", ".sh")
 
 GENERATED = "test/codegen/golden"  # by the compiler, compared with what it writes
+# Functions whose parameters others have chosen: MLIR gives verifiers of attributes all that a .td file declares, NVIDIA what stands in for its libraries.
+SIGNATURES = re.compile(rf"ir/.*:\w+Attr::verify|{STAND_INS}/cu[^:]*:\w+")
 
 findings = []
 
@@ -74,6 +77,8 @@ def check_sizes(path, text, functions, classes):
     for each in functions:
         if each.length() > MOST_FUNCTION_LINES:
             report(path, each.first, f"{each.name} has {each.length()} lines, more than {MOST_FUNCTION_LINES}; give a part of it a name")
+        if each.parameters > MOST_PARAMETERS and not SIGNATURES.fullmatch(f"{path}:{each.name}"):
+            report(path, each.first, f"{each.name} has {each.parameters} parameters, more than {MOST_PARAMETERS}; give what belongs together a struct")
     for each in classes:
         if each.length() > MOST_CLASS_LINES:
             report(path, each.first, f"{each.name} has {each.length()} lines, more than {MOST_CLASS_LINES}; give one of its duties a class or file")

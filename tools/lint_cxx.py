@@ -15,6 +15,7 @@ class Function:
     first: int
     last: int
     text: str  # with the comment above it
+    parameters: int = 0  # stream and tensors of a kernel's call aside
 
     def length(self):
         return self.last - self.first + 1
@@ -104,6 +105,25 @@ def first_line(text, begin):
     return line_of(text, begin + len(text[begin:]) - len(text[begin:].lstrip()))
 
 
+OPERAND = re.compile(r"(const )?(Stream|Tensor) ?&")  # what a kernel is run on: as many as its op has
+
+
+def parameters_of(text):
+    """How many parameters, operands aside, the list has whose opening parenthesis is in front of `text`."""
+    depth, begin, parameters = 0, 0, []
+    for mark in re.finditer(r"[()\[\]{}<>,]", re.sub(r"//[^\n]*", lambda comment: " " * len(comment[0]), text)):
+        if mark[0] in "([{<":
+            depth += 1
+        elif mark[0] != ",":
+            depth -= 1
+        if depth < 0 or (depth == 0 and mark[0] == ","):
+            parameters.append(text[begin:mark.start()].strip())
+            begin = mark.end()
+        if depth < 0:
+            break
+    return sum(bool(parameter) and not OPERAND.match(parameter) for parameter in parameters)
+
+
 def function(path, text, lines, begin, end):
     begin += len(text[begin:]) - len(text[begin:].lstrip())
     first, last = line_of(text, begin), line_of(text, end)
@@ -111,5 +131,6 @@ def function(path, text, lines, begin, end):
     while comment > 0 and lines[comment - 1].lstrip().startswith("//"):
         comment -= 1
     head = text[begin:end]
-    name = re.search(r"([\w:~]+(?:<[^()]*>)?|operator[^(]+)\s*\(\s*(\w*)", head[TEMPLATE.match(head).end():])
-    return Function(path, name[1], name[2], first, last, "\n".join(lines[comment:last]))
+    head = head[TEMPLATE.match(head).end():]
+    name = re.search(r"([\w:~]+(?:<[^()]*>)?|operator[^(]+)\s*\(\s*(\w*)", head)
+    return Function(path, name[1], name[2], first, last, "\n".join(lines[comment:last]), parameters_of(head[name.start(2):]))
