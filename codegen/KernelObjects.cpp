@@ -90,10 +90,23 @@ std::string argumentText(const Document &d, sched::RunOp run, Attribute argument
       .Default([](Attribute) -> std::string { llvm_unreachable("a verified call has no other arguments"); });
 }
 
+/// MatmulOptions().withTransposeB(true)
+std::string optionsText(const Document &d, sched::RunOp run, StringRef kernel, DictionaryAttr options) {
+  std::string out = (kernel + "Options()").str();
+  for (NamedAttribute option : options) {
+    const StringRef name = option.getName();
+    out += ".with" + (StringRef(name).take_front().upper() + name.drop_front()).str() + "(" +
+           argumentText(d, run, option.getValue()) + ")";
+  }
+  return out;
+}
+
 /// An object of its own, or a function of the runtime, which takes the node with every call.
 KernelCallText callText(const Document &d, sched::RunOp run, sched::CallAttr call, const std::string &name) {
-  auto arguments =
-      llvm::map_to_vector(call.getArguments(), [&](Attribute argument) { return argumentText(d, run, argument); });
+  auto arguments = llvm::map_to_vector(call.getArguments(), [&](Attribute argument) {
+    auto options = dyn_cast<DictionaryAttr>(argument);
+    return options ? optionsText(d, run, call.getKernel(), options) : argumentText(d, run, argument);
+  });
   KernelCallText printed{"", "", call.getMethod().str(), {}, false};
   for (sched::OperandAttr slot : call.getOperands())
     printed.operands.push_back(useOf(d, run, slot));

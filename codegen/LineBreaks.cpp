@@ -18,6 +18,7 @@ struct Break {
   size_t at;
   int depth;    ///< of brackets; literals lie deeper than all of them
   bool literal; ///< inside of one, which ends and begins again
+  int beyond;   ///< characters that the line before it has besides those before `at`: a quote; less a blank
 };
 
 constexpr int inLiteral = 1000, inWord = 2000;
@@ -48,7 +49,9 @@ public:
       else if (llvm::StringRef(")}]").contains(c))
         --depth;
       else if (c == ' ' && at > 0 && at + 1 < text.size() && mayBreak(text[at - 1], text[at + 1]))
-        breaks.push_back({at + 1, depth, false});
+        breaks.push_back({at + 1, depth, false, -1});
+      else if (c == '.' && at > 0 && text[at - 1] == ')')
+        breaks.push_back({at, depth, false, 0}); // before the next setter of a chain
     }
   }
 
@@ -62,11 +65,11 @@ public:
       return std::tuple(!isWord, isLong, isLong ? -candidate.depth : 0, candidate.at);
     };
     for (const Break &candidate : breaks)
-      if (const size_t length = candidate.at - start + (candidate.literal ? 1 : -1);
+      if (const size_t length = candidate.at - start + static_cast<size_t>(candidate.beyond);
           candidate.at > start && candidate.at < text.size() && length <= room &&
           (!best || rank(candidate) > rank(*best)))
         best = &candidate;
-    return best ? *best : Break{text.size(), 0, false};
+    return best ? *best : Break{text.size(), 0, false, 0};
   }
 
   llvm::StringRef text;    ///< without the comment after it
@@ -83,7 +86,7 @@ private:
       const bool space = text[at] == ' ';
       at += characterLength(text.substr(at));
       if (at < text.size() && text[at] != '"')
-        breaks.push_back({at, space ? inLiteral : inWord, true});
+        breaks.push_back({at, space ? inLiteral : inWord, true, 1});
     }
     return at;
   }

@@ -123,17 +123,38 @@ Window sluice::windowOf(ArrayRef<int64_t> kernel, ArrayRef<int64_t> strides, Arr
   return window;
 }
 
-/// The name of member `i` in the list that the table's macro wrote out.
-static StringRef nameIn(StringRef names, size_t i) {
-  for (; i > 0; --i)
-    names = names.split(',').second;
-  return names.split(',').first.trim();
+SmallVector<StringRef> sluice::namesIn(StringRef list) {
+  SmallVector<StringRef> names;
+  list.split(names, ',');
+  for (StringRef &name : names)
+    name = name.trim();
+  return names;
+}
+
+/// Takes the options from the end of a call's arguments.
+template <typename A>
+static LogicalResult verifyOptions(function_ref<InFlightDiagnostic()> emitError, ArrayRef<Attribute> &arguments,
+                                   A &read) {
+  auto options = arguments.empty() ? DictionaryAttr() : dyn_cast<DictionaryAttr>(arguments.back());
+  if (!options)
+    return success();
+  arguments = arguments.drop_back();
+  for (NamedAttribute option : options)
+    if (!llvm::is_contained(namesIn(A::optionNames), option.getName().getValue()))
+      return emitError() << A::kernel << " has no option " << option.getName() << " (" << A::optionNames << ")";
+  StringRef wrong;
+  if (!readOptions(options, read, wrong))
+    return emitError() << "'" << wrong << "', an option of " << A::kernel << ", is never " << options.get(wrong);
+  return success();
 }
 
 template <typename A>
 static LogicalResult verifyFor(function_ref<InFlightDiagnostic()> emitError, ArrayRef<Attribute> arguments) {
   constexpr size_t required = requiredArguments<A>();
   A read{};
+  if constexpr (hasOptions<A>)
+    if (failed(verifyOptions(emitError, arguments, read)))
+      return failure();
   size_t i = 0, wrong = arguments.size();
   const auto check = [&](auto &member) {
     if (i < arguments.size() && !readArgument(arguments[i], member))
@@ -145,7 +166,7 @@ static LogicalResult verifyFor(function_ref<InFlightDiagnostic()> emitError, Arr
     return emitError() << A::kernel << " takes " << required << (required < i ? " to " + std::to_string(i) : "")
                        << " arguments (" << A::names << "), not " << arguments.size();
   if (wrong < arguments.size())
-    return emitError() << "'" << nameIn(A::names, wrong) << "', argument " << wrong << " of " << A::kernel
+    return emitError() << "'" << namesIn(A::names)[wrong] << "', argument " << wrong << " of " << A::kernel
                        << ", is never " << arguments[wrong];
   return success();
 }

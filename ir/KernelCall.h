@@ -95,12 +95,21 @@ template <> struct Given<Numbers> {
   using type = std::initializer_list<int>;
 };
 
-/// The number of arguments that the constructor of A's class requires. The table agrees with the constructor, or this
-/// does not compile.
+/// Whether the class of A takes options.
+template <typename A, typename = void> constexpr bool hasOptions = false;
+template <typename A> constexpr bool hasOptions<A, std::void_t<typename A::Options>> = true;
+
+/// The number of arguments that the constructor of A's class requires, options aside. The table agrees with the
+/// constructor, or this does not compile.
 template <typename A, size_t... I> constexpr bool isConstructible(std::index_sequence<I...>) {
   using Members = decltype(std::declval<A &>().members());
-  return std::is_constructible_v<typename A::Kernel, Node,
-                                 typename Given<std::remove_reference_t<std::tuple_element_t<I, Members>>>::type...>;
+  using Class = typename A::Kernel;
+  if constexpr (hasOptions<A>)
+    return std::is_constructible_v<
+        Class, Node, typename Given<std::remove_reference_t<std::tuple_element_t<I, Members>>>::type..., const A &>;
+  else
+    return std::is_constructible_v<Class, Node,
+                                   typename Given<std::remove_reference_t<std::tuple_element_t<I, Members>>>::type...>;
 }
 template <typename A, size_t count = 0> constexpr size_t requiredArguments() {
   constexpr size_t all = std::tuple_size_v<decltype(std::declval<A &>().members())>;
@@ -112,7 +121,23 @@ template <typename A, size_t count = 0> constexpr size_t requiredArguments() {
     return requiredArguments<A, count + 1>();
 }
 
-/// All arguments but the last ones that are the constructor's defaults.
+/// The names of a list that one of the table's macros wrote out.
+llvm::SmallVector<llvm::StringRef> namesIn(llvm::StringRef list);
+
+/// The options that are no defaults, by name; null: all are.
+template <typename A> mlir::DictionaryAttr optionsOf(mlir::Builder &b, const A &arguments) {
+  const auto list = [&](const A &of) {
+    return std::apply([&](const auto &...each) { return llvm::SmallVector<mlir::Attribute>{attributeOf(b, each)...}; },
+                      of.options());
+  };
+  llvm::SmallVector<mlir::NamedAttribute> unusual;
+  for (auto [name, value, usual] : llvm::zip_equal(namesIn(A::optionNames), list(arguments), list(A{})))
+    if (value != usual)
+      unusual.push_back(b.getNamedAttr(name, value));
+  return unusual.empty() ? mlir::DictionaryAttr() : b.getDictionaryAttr(unusual);
+}
+
+/// All arguments but the last ones that are the constructor's defaults, then options that are none.
 template <typename A> llvm::SmallVector<mlir::Attribute> attributesOf(mlir::Builder &b, const A &arguments) {
   const auto list = [&](const A &of) {
     return std::apply([&](const auto &...each) { return llvm::SmallVector<mlir::Attribute>{attributeOf(b, each)...}; },
@@ -122,6 +147,9 @@ template <typename A> llvm::SmallVector<mlir::Attribute> attributesOf(mlir::Buil
   const llvm::SmallVector<mlir::Attribute> defaults = list(A{});
   while (all.size() > requiredArguments<A>() && all.back() == defaults[all.size() - 1])
     all.pop_back();
+  if constexpr (hasOptions<A>)
+    if (mlir::DictionaryAttr options = optionsOf(b, arguments))
+      all.push_back(options);
   return all;
 }
 
@@ -166,6 +194,20 @@ Window windowOf(llvm::ArrayRef<int64_t> kernel, llvm::ArrayRef<int64_t> strides,
 void resolve(mlir::Operation *op, TensorArgument &argument);
 template <typename T> void resolve(mlir::Operation *, T &) {}
 
+/// Reads the options that are given by name into those of the same names; false where one is of another type, and
+/// `wrong` is its name.
+template <typename A> bool readOptions(mlir::DictionaryAttr given, A &arguments, llvm::StringRef &wrong) {
+  const llvm::SmallVector<llvm::StringRef> names = namesIn(A::optionNames);
+  size_t i = 0;
+  const auto read = [&](auto &option) {
+    const mlir::Attribute value = given.get(names[i++]);
+    if (value && !readArgument(value, option))
+      wrong = names[i - 1];
+  };
+  std::apply([&](auto &...option) { (read(option), ...); }, arguments.options());
+  return wrong.empty();
+}
+
 /// The arguments of a call that verifies, empty for one of another class. `op` is the op whose call it is.
 template <typename A> std::optional<A> argumentsOf(mlir::Operation *op, sched::CallAttr call) {
   if (call.getKernel() != A::kernel)
@@ -181,6 +223,12 @@ template <typename A> std::optional<A> argumentsOf(mlir::Operation *op, sched::C
     resolve(op, member);
   };
   std::apply([&](auto &...member) { (read(member), ...); }, arguments.members());
+  if constexpr (hasOptions<A>)
+    if (auto options = given.empty() ? nullptr : llvm::dyn_cast<mlir::DictionaryAttr>(given.getValue().back())) {
+      llvm::StringRef wrong;
+      [[maybe_unused]] const bool fit = readOptions(options, arguments, wrong);
+      assert(fit && "a call that was not verified");
+    }
   return arguments;
 }
 

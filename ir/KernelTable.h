@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the constructor of each of the runtime's kernel classes takes after the node: the one description of it. The
-// rules of ops fill these in, #sched.call carries them and is checked against them, targets read from them what scratch
-// depends on, and codegen prints them in order. A new class of kernels is a struct here and an entry in KernelTable.
+// What the constructor of each of the runtime's kernel classes takes after the node: the one description of it. What
+// classes take by name, in a struct of options with a default for each, comes last. The rules of ops fill these in,
+// #sched.call carries them and is checked against them, targets read from them what scratch depends on, and codegen
+// prints them in order. A new class of kernels is a struct here and an entry in KernelTable.
 #pragma once
 
 #include "ir/RuntimeTypes.h"
@@ -44,22 +45,23 @@ using Numbers = llvm::SmallVector<int64_t, 4>;
   auto members() { return std::tie(__VA_ARGS__); }                                                                     \
   auto members() const { return std::tie(__VA_ARGS__); }
 
+/// The options of a class, which `struct Class : ClassOptions` has: programs set them by setters `withName`.
+#define KERNEL_OPTIONS(Class, ...)                                                                                     \
+  using Options = sluice::Class##Options;                                                                              \
+  static constexpr const char *optionNames = #__VA_ARGS__;                                                             \
+  auto options() { return std::tie(__VA_ARGS__); }                                                                     \
+  auto options() const { return std::tie(__VA_ARGS__); }
+
 /// Structs of the names of their classes; what the constructors mean by their arguments is said there. Defaults are
 /// those of the constructors.
 namespace arguments {
 
-struct Attention {
+struct Attention : AttentionOptions {
   AttentionPass pass;
-  Shape q, k, v, mask, kept;
+  Shape q, k, v;
   float scale;
-  bool causal = false;
-  float ratio = 0;
-  int64_t key = 0;
-  DataType type = DataType::F32;
-  Algorithm algorithm;
-  Shape qView, kView, vView, yView;
-  KERNEL_ARGUMENTS(Attention, pass, q, k, v, mask, kept, scale, causal, ratio, key, type, algorithm, qView, kView,
-                   vView, yView)
+  KERNEL_ARGUMENTS(Attention, pass, q, k, v, scale)
+  KERNEL_OPTIONS(Attention, mask, kept, causal, ratio, key, type, algorithm, qView, kView, vView, yView)
 };
 
 struct AveragePool {
@@ -94,27 +96,20 @@ struct CancellationCheck {
   KERNEL_ARGUMENTS(CancellationCheck, elements, parts)
 };
 
-struct Conv {
+struct Conv : ConvOptions {
   ConvPass pass;
   Shape x, w, y;
   Window window;
-  int64_t groups;
-  bool bias;
-  Algorithm algorithm;
-  DataType type = DataType::F32;
-  KERNEL_ARGUMENTS(Conv, pass, x, w, y, window, groups, bias, algorithm, type)
+  KERNEL_ARGUMENTS(Conv, pass, x, w, y, window)
+  KERNEL_OPTIONS(Conv, groups, bias, algorithm, type)
 };
 
-struct ConvNorm {
+struct ConvNorm : ConvNormOptions {
   ConvPass pass;
   Shape x, w, y;
   Window window;
-  int64_t groups;
-  bool addend;
-  Algorithm algorithm;
-  DataType type;
-  float epsilon = 0;
-  KERNEL_ARGUMENTS(ConvNorm, pass, x, w, y, window, groups, addend, algorithm, type, epsilon)
+  KERNEL_ARGUMENTS(ConvNorm, pass, x, w, y, window)
+  KERNEL_OPTIONS(ConvNorm, groups, addend, algorithm, type, epsilon)
 };
 
 struct CtcLoss {
@@ -166,14 +161,10 @@ struct Mask {
   KERNEL_ARGUMENTS(Mask, elements, positive)
 };
 
-struct Matmul {
+struct Matmul : MatmulOptions {
   Shape a, b, c;
-  bool transposeA, transposeB;
-  float alpha = 1, beta = 1;
-  Shape bias;
-  Algorithm algorithm;
-  DataType factors = DataType::F32, result = DataType::F32;
-  KERNEL_ARGUMENTS(Matmul, a, b, c, transposeA, transposeB, alpha, beta, bias, algorithm, factors, result)
+  KERNEL_ARGUMENTS(Matmul, a, b, c)
+  KERNEL_OPTIONS(Matmul, transposeA, transposeB, alpha, beta, bias, algorithm, factors, result)
 };
 
 struct MaxPool {
@@ -249,6 +240,7 @@ struct UpdateStatistics {
 
 } // namespace arguments
 #undef KERNEL_ARGUMENTS
+#undef KERNEL_OPTIONS
 
 template <typename... A> struct KernelList {};
 using KernelTable =

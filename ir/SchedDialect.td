@@ -117,7 +117,7 @@ def Sched_CallAttr : Sched_Attr<"Call", "call"> {
     `kernel` is the class of the object, `arguments` what its constructor takes after the node's name, `method` the method and `operands` what it
     takes after the stream. Without a class `method` is a function, which takes stream, operands, arguments and the node. Arguments are numbers and
     truth values, `array<i64>` for shapes and permutations, #sched.operand for a tensor with its layout and type, a list of those, #sched.window, #sched.enumerator,
-    #sched.codec and #train.algorithm.
+    #sched.codec and #train.algorithm; options that are not the constructor's defaults come last, by name.
 
     ```mlir
     #sched.call<"MaxPool", [array<i64: 8, 4, 4, 4>, array<i64: 8, 4, 2, 2>, #sched.window<[2, 2], [2, 2], [0, 0, 0, 0], [1, 1]>], "forward",

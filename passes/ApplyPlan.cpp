@@ -6,6 +6,7 @@
 #include "passes/Passes.h"
 #include "passes/analysis/InvertedStorages.h"
 #include "passes/analysis/Masks.h"
+#include "passes/plan/NewestValues.h"
 #include "passes/plan/PlacedAbsences.h"
 #include "passes/plan/PlanAttribute.h"
 #include "passes/plan/PlannedPlaces.h"
@@ -26,6 +27,36 @@ using planner::Action;
 
 namespace {
 
+/// Kernels compute as the plan says, before anything is cloned.
+LogicalResult takeAlternatives(func::FuncOp step, const planner::Plan &plan, ArrayRef<Operation *> ops) {
+  if (plan.alternatives.empty())
+    return success();
+  if (plan.alternatives.size() != ops.size())
+    return step.emitError() << "the plan chooses kernels for " << plan.alternatives.size() << " ops of " << ops.size();
+  for (auto [op, chosen] : llvm::zip(ops, plan.alternatives)) {
+    auto cost = attr::get<attr::Cost>(op);
+    ArrayRef<CostAttr> list = cost ? cost.getAlternatives() : ArrayRef<CostAttr>();
+    if (list.empty() && chosen == 0)
+      continue;
+    if (chosen >= static_cast<int>(list.size()))
+      return op->emitError() << "the plan chooses alternative " << chosen << " of " << list.size();
+    attr::set<attr::Algorithm>(op, list[chosen].getAlgorithm());
+    attr::set<attr::Cost>(op, list[chosen].inUse());
+  }
+  return success();
+}
+
+/// Only the regions that maskIsPositive() looked at may read a mask.
+LogicalResult checkMaskReaders(func::FuncOp step, const Storages &storages) {
+  for (auto encode : step.getOps<EncodeOp>())
+    for (Operation *reader : encode.getPacked().getUsers())
+      if (*parseForm(encode.getCodec()) == Codec::Mask && (!isa<FusedOp>(reader) || isForward(reader)))
+        return reader->emitError() << "'" << nodeName(reader->getLoc()) << "' reads the values of '"
+                                   << storages[storages.of(encode.getX())].name
+                                   << "', of which the plan keeps a mask only";
+  return success();
+}
+
 class Rewriter {
 public:
   Rewriter(func::FuncOp step, planner::Plan plan, const PlannedPlaces &places, StringAttr home,
@@ -37,7 +68,7 @@ public:
   int offloads = 0, packed = 0, recomputed = 0, inverted = 0;
 
   LogicalResult run() {
-    if (failed(placed.place()) || failed(takeAlternatives()))
+    if (failed(placed.place()) || failed(takeAlternatives(step, plan, ops)))
       return failure();
     for (int position = 0; position < static_cast<int>(ops.size()); ++position) {
       Operation *op = ops[position];
@@ -47,80 +78,24 @@ public:
       for (int s : placed.returns.lookup(position - 1))
         bringBack(before, s);
       for (int s : placed.rebuilds.lookup(position)) // from what is back by then
-        replace(viewedValue(content.lookup(s)), rebuild(before, s));
+        newest.replace(viewedValue(content.lookup(s)), rebuild(before, s));
       for (int s : placed.masks.lookup(position))
-        replace(viewedValue(contents[s]), PackedMaskOp::create(before, contents[s].getLoc(), maskType(s), handles[s]));
+        newest.replace(viewedValue(contents[s]),
+                       PackedMaskOp::create(before, contents[s].getLoc(), maskType(s), handles[s]));
       recomputeUpTo(before, position);
-      readNewest(before, op);
+      newest.read(before, op);
       noteWrites(op);
       noteRun(op, op);
       OpBuilder after(op->getBlock(), std::next(op->getIterator()));
       for (int s : placed.copies.lookup(position))
         sendAway(after, s);
     }
-    return checkMaskReaders();
+    return checkMaskReaders(step, storages);
   }
 
 private:
   RankedTensorType maskType(int s) const {
     return packedType(cast<RankedTensorType>(contents[s].getType()), Codec::Mask);
-  }
-
-  /// Kernels compute as the plan says, before anything is cloned.
-  LogicalResult takeAlternatives() {
-    if (plan.alternatives.empty())
-      return success();
-    if (plan.alternatives.size() != ops.size())
-      return step.emitError() << "the plan chooses kernels for " << plan.alternatives.size() << " ops of "
-                              << ops.size();
-    for (auto [op, chosen] : llvm::zip(ops, plan.alternatives)) {
-      auto cost = attr::get<attr::Cost>(op);
-      ArrayRef<CostAttr> list = cost ? cost.getAlternatives() : ArrayRef<CostAttr>();
-      if (list.empty() && chosen == 0)
-        continue;
-      if (chosen >= static_cast<int>(list.size()))
-        return op->emitError() << "the plan chooses alternative " << chosen << " of " << list.size();
-      attr::set<attr::Algorithm>(op, list[chosen].getAlgorithm());
-      attr::set<attr::Cost>(op, list[chosen].inUse());
-    }
-    return success();
-  }
-
-  /// Only the regions that maskIsPositive() looked at may read a mask.
-  LogicalResult checkMaskReaders() {
-    for (auto encode : step.getOps<EncodeOp>())
-      for (Operation *reader : encode.getPacked().getUsers())
-        if (*parseForm(encode.getCodec()) == Codec::Mask && (!isa<FusedOp>(reader) || isForward(reader)))
-          return reader->emitError() << "'" << nodeName(reader->getLoc()) << "' reads the values of '"
-                                     << storages[storages.of(encode.getX())].name
-                                     << "', of which the plan keeps a mask only";
-    return success();
-  }
-
-  /// From here on, readers of what was `root` take `now`.
-  void replace(Value root, Value now) {
-    version[root] = now;
-    replaced[now] = root;
-  }
-
-  /// The newest version of `value` at the builder's place; views of a value that came back are made again.
-  Value newest(OpBuilder &b, Value value) {
-    Value viewed = viewedValue(value), root = replaced.lookup(viewed);
-    Value now = version.lookup(root ? root : viewed); // an op that runs again may have read a version in its first run
-    if (!now)
-      return value;
-    if (viewed == value)
-      return now;
-    Operation *view = value.getDefiningOp();
-    Value source = newest(b, view->getOperand(0));
-    Operation *copy = b.clone(*view);
-    copy->setOperand(0, source);
-    return copy->getResult(0);
-  }
-
-  void readNewest(OpBuilder &b, Operation *op) {
-    for (OpOperand &operand : op->getOpOperands())
-      operand.set(newest(b, operand.get()));
   }
 
   void noteWrites(Operation *op) {
@@ -164,7 +139,7 @@ private:
   /// Offload, compress and encode, where the content is complete.
   void sendAway(OpBuilder &b, int s) {
     const planner::Decision &d = plan.decisions[s];
-    Value value = newest(b, content.lookup(s));
+    Value value = newest.of(b, content.lookup(s));
     auto type = cast<RankedTensorType>(value.getType());
     if (d.action == Action::Offload) {
       offload(b, s, value);
@@ -186,7 +161,7 @@ private:
   /// Where other storages may have the bytes.
   void free(OpBuilder &b, Location loc, int s) {
     if (plan.decisions[s].action == Action::Encode)
-      replace(viewedValue(contents[s]), handles[s]);
+      newest.replace(viewedValue(contents[s]), handles[s]);
     else if (plan.decisions[s].action != Action::Invert) // nothing runs beside compute for it
       AwaitOp::create(b, loc, handles[s]);
   }
@@ -200,7 +175,7 @@ private:
     else
       now = DecodeOp::create(b, original.getLoc(), original.getType(), handles[s], codecName(d.codec));
     noteReturn(now.getDefiningOp(), s);
-    replace(original, now);
+    newest.replace(original, now);
   }
 
   /// What runs again for it is of no use to anybody else: it does not become the newest version.
@@ -208,13 +183,13 @@ private:
     StorageInversion inversion = inverters.lookup(s);
     llvm::DenseMap<Value, Value> outside;
     auto remember = [&](Value value, Value now) {
-      outside.try_emplace(value, version.lookup(value));
-      version[value] = now;
+      outside.try_emplace(value, newest.replacement(value));
+      newest.set(value, now);
     };
     for (Operation *op : inversion.reruns) {
       Operation *clone = b.clone(*op);
       OpBuilder beforeClone(clone);
-      readNewest(beforeClone, clone);
+      newest.read(beforeClone, clone);
       PlannedPlaces::forget(clone);
       attr::set<attr::Inverse>(clone, b.getUnitAttr());
       for (auto [first, again] : llvm::zip(op->getResults(), clone->getResults()))
@@ -222,15 +197,15 @@ private:
     }
     SmallVector<Value> operands;
     for (auto [i, operand] : llvm::enumerate(inversion.op->getOperands()))
-      operands.push_back(i == inversion.operand ? Value() : newest(b, operand));
-    Value result = inversion.op.buildInverse(b, inversion.operand, operands, newest(b, inversion.op->getResult(0)),
+      operands.push_back(i == inversion.operand ? Value() : newest.of(b, operand));
+    Value result = inversion.op.buildInverse(b, inversion.operand, operands, newest.of(b, inversion.op->getResult(0)),
                                              handles[s], fromHalves(inversion));
     Value first = result; // of the bytes
     if (inversion.inPlace)
-      takeBytesOf(first = version.lookup(inversion.reruns.back()->getResult(0)), result);
+      takeBytesOf(first = newest.replacement(inversion.reruns.back()->getResult(0)), result);
     noteReturn(first.getDefiningOp(), s);
     for (auto [value, before] : outside)
-      version[value] = before;
+      newest.set(value, before);
     return result;
   }
 
@@ -250,10 +225,10 @@ private:
     Operation *clone = b.clone(*op);
     // Forward ops run before any version exists: the operands are originals. The clone reads what is newest here.
     OpBuilder beforeClone(clone); // views that it reads are made again in front of it
-    readNewest(beforeClone, clone);
+    newest.read(beforeClone, clone);
     attr::set<attr::Recompute>(clone, b.getUnitAttr());
     for (auto [first, again] : llvm::zip(op->getResults(), clone->getResults()))
-      version[first] = again;
+      newest.set(first, again);
     noteRun(op, clone);
     ++recomputed;
   }
@@ -268,11 +243,10 @@ private:
   std::vector<Value> handles;                       ///< by storage
   llvm::MapVector<int, StorageInversion> inverters; ///< by storage
   PlacedAbsences placed;
-  llvm::DenseMap<Value, Value> version;  ///< original root value -> what replaces it from here on
-  llvm::DenseMap<Value, Value> replaced; ///< and back
-  llvm::DenseMap<int, Value> content;    ///< storage -> value written last, as the original names it
-  size_t nextRecompute = 0;              ///< of the plan's segments, in order
-  int steps = 0;                         ///< that the plan counts, so far
+  NewestValues newest;
+  llvm::DenseMap<int, Value> content; ///< storage -> value written last, as the original names it
+  size_t nextRecompute = 0;           ///< of the plan's segments, in order
+  int steps = 0;                      ///< that the plan counts, so far
 };
 
 StringRef nameOf(const Storage &storage) { return storage.name; }

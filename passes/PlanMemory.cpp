@@ -7,18 +7,16 @@
 #include "passes/Passes.h"
 #include "passes/plan/Budget.h"
 #include "passes/plan/HostBudget.h"
+#include "passes/plan/PackedCopies.h"
 #include "passes/plan/PlanAttribute.h"
 #include "passes/plan/PlanRequest.h"
 #include "passes/plan/ProblemOfStep.h"
 #include "passes/planner/Bounds.h"
 #include "passes/planner/Errors.h"
-#include "passes/planner/Inversions.h"
 #include "passes/planner/Profile.h"
 #include "passes/planner/Program.h"
 #include "passes/planner/Simulate.h"
 #include "passes/planner/Words.h"
-#include "runtime/Codec.h"
-#include "runtime/PoolIndex.h"
 
 namespace sluice {
 #define GEN_PASS_DEF_PLANMEMORY
@@ -92,7 +90,7 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
       return reportHostTooSmall(request.name, bytes);
     if (summary.budget < evaluation)
       return reportInfeasible(module, evaluation, summary, request.name);
-    choosePacking(problem, request, plan);
+    packCopies(problem, request, plan);
     if (failed(checkLossy(plan, request.options)) || failed(checkErrors(problem, plan)))
       return failure();
     planner::Timeline timeline = simulate(problem, plan);
@@ -182,40 +180,6 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
     if (cause)
       cause->status = status;
     return module.emitError();
-  }
-
-  /// A lossy codec of copies: all floats that leave for the host are packed on the way, with a mask where their signs
-  /// are read and the codec loses them; codec=zvc: those that are expected to shrink, where a pool takes them for the
-  /// host memory that saves, else as mixed chooses. Positions stay those of raw copies, so the plan is at worst more
-  /// careful than it need be.
-  void choosePacking(const planner::Problem &problem, const PlanRequest &request, planner::Plan &plan) {
-    for (auto [index, d] : llvm::enumerate(plan.decisions)) {
-      const planner::Buffer &buffer = problem.buffers[index];
-      if (request.codec == Codec::None || d.action != planner::Action::Offload || d.codec || !buffer.compared)
-        continue;
-      const Codec form =
-          request.codec == Codec::Zvc ? Codec::Zvc : packedForm(*factsOf(request.codec), *buffer.compared);
-      if (form && packsOnCopies(buffer, form, problem.home) && // else indices or statistics
-          (form.kind != Codec::Zvc || planner::zerosPay(problem, static_cast<int>(index), request.pool > 0)) &&
-          planner::mayRound(problem, plan, static_cast<int>(index), form))
-        d.codec = form;
-    }
-  }
-
-  /// Host memory of what the plan copies out: a place of its own each, packed, or all together in a pool, which is no
-  /// larger than that.
-  int64_t hostBytes(const planner::Problem &problem, const PlanRequest &request, planner::Plan plan) {
-    choosePacking(problem, request, plan);
-    int64_t slots = 0, pooled = 0;
-    for (auto [index, d] : llvm::enumerate(plan.decisions)) {
-      if (d.action != planner::Action::Offload)
-        continue;
-      const int64_t raw = problem.buffers[index].bytes;
-      const bool zeros = d.codec.kind == Codec::Zvc;
-      (zeros && request.pool > 0 ? pooled : slots) +=
-          slotBytes(zeros ? zvcTableBytes(raw) + raw : planner::copiedBytes(problem, static_cast<int>(index), d));
-    }
-    return slots + std::min(pooled + poolIndexBytes(pooled), request.pool);
   }
 
   /// The last guard of --allow-lossy, whatever a strategy does.

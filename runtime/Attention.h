@@ -11,10 +11,33 @@ namespace sluice {
 
 enum class AttentionPass { Forward, Backward };
 
+struct AttentionOptions {
+  Shape mask = {}, kept = {}; ///< rank 0: there is none
+  bool causal = false;
+  float ratio = 0; ///< of the dropout whose draws have this key
+  int64_t key = 0;
+  DataType type = DataType::F32;
+  Algorithm algorithm = {};
+  Shape qView = {}, kView = {}, vView = {}, yView = {}; ///< see AttentionViews
+  KERNEL_OPTION(withMask, mask)
+  KERNEL_OPTION(withKept, kept)
+  KERNEL_OPTION(withCausal, causal)
+  KERNEL_OPTION(withRatio, ratio)
+  KERNEL_OPTION(withKey, key)
+  KERNEL_OPTION(withType, type)
+  KERNEL_OPTION(withAlgorithm, algorithm)
+  KERNEL_OPTION(withQView, qView)
+  KERNEL_OPTION(withKView, kView)
+  KERNEL_OPTION(withVView, vView)
+  KERNEL_OPTION(withYView, yView)
+
+  AttentionViews views() const { return {qView, kView, vView, yView}; }
+};
+
 /// y = dropout(softmax(scale * q k^T + mask)) v without a tensor of [rows, keys]: blocks of keys pass by, each row with
 /// its largest score and its sum so far (T. Dao, FlashAttention-2, arXiv:2307.08691, algorithms 1 and 2). q
-/// [..,rows,depth], k [..,keys,depth], v [..,keys,columns], y [..,rows,columns], row-major; mask F32, shape of rank 0
-/// for none, broadcasts to [..,rows,keys]. So does kept, F32: where it is not above 0 the score is the mask's number
+/// [..,rows,depth], k [..,keys,depth], v [..,keys,columns], y [..,rows,columns], row-major; mask F32
+/// broadcasts to [..,rows,keys]. So does kept, F32: where it is not above 0 the score is the mask's number
 /// alone, and no gradient passes. `causal`: row i sees keys 0 to i alone. Where a row sees no key at all its y is 0.
 /// logsumexp [..,rows] F32: logarithm of the sum of a row's exponentials, +infinity where it sees no key; the backward
 /// pass computes the probabilities again from it. With a mask it is [2,..,rows]: a row's largest score, and the
@@ -26,9 +49,7 @@ enum class AttentionPass { Forward, Backward };
 /// one.
 class Attention : public Kernel {
 public:
-  Attention(Node node, AttentionPass pass, Shape q, Shape k, Shape v, Shape mask, Shape kept, float scale,
-            bool causal = false, float ratio = 0, int64_t key = 0, DataType type = DataType::F32,
-            Algorithm algorithm = {}, Shape qView = {}, Shape kView = {}, Shape vView = {}, Shape yView = {});
+  Attention(Node node, AttentionPass pass, Shape q, Shape k, Shape v, float scale, AttentionOptions options = {});
   void forward(Stream &, const Tensor &q, const Tensor &k, const Tensor &v, const Tensor &mask, const Tensor &kept,
                const Tensor &y, const Tensor &logsumexp, const Tensor &scratch) const;
   void backward(Stream &, const Tensor &dy, const Tensor &q, const Tensor &k, const Tensor &v, const Tensor &mask,

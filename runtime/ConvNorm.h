@@ -6,14 +6,25 @@
 
 namespace sluice {
 
+struct ConvNormOptions {
+  int64_t groups = 1;
+  bool addend = false; ///< gradient() has one
+  Algorithm algorithm = {};
+  DataType type = DataType::BF16;
+  float epsilon = 0; ///< of statistics()
+  KERNEL_OPTION(withGroups, groups)
+  KERNEL_OPTION(withAddend, addend)
+  KERNEL_OPTION(withAlgorithm, algorithm)
+  KERNEL_OPTION(withType, type)
+  KERNEL_OPTION(withEpsilon, epsilon)
+};
+
 /// A convolution with what the BatchNorm beside it asks of the whole result, in one kernel where the target has one, or
 /// in two with the same results up to rounding. Of `type` BF16 or F16, in NHWC order, weights [O,kh,kw,C/groups];
 /// vectors are F32. The cuda runtime alone has it.
 class ConvNorm : public Kernel {
 public:
-  /// `addend`: gradient() has one. epsilon is that of statistics().
-  ConvNorm(Node node, ConvPass pass, Shape x, Shape w, Shape y, Window window, int64_t groups, bool addend,
-           Algorithm algorithm, DataType type, float epsilon = 0);
+  ConvNorm(Node node, ConvPass pass, Shape x, Shape w, Shape y, Window window, ConvNormOptions options);
   ~ConvNorm();
   ConvNorm(ConvNorm &&);
   /// y = x * w, and mean and 1/sqrt(biased variance + epsilon) of its channels

@@ -13,6 +13,7 @@
 // run to run for a given thread count.
 #pragma once
 
+#include "runtime/KernelOptions.h"
 #include "runtime/Stream.h"
 #include "runtime/TargetTable.h"
 
@@ -82,15 +83,6 @@ struct Window {
 
 enum class ConvPass { Forward, BackwardData, BackwardWeight };
 
-/// Which of several ways a kernel computes; results differ by rounding. Chosen when compiling and written into the
-/// program.
-struct Algorithm {
-  const char *name =
-      "";            ///< host: an implementation of oneDNN or of ours (host/ConvEngine.h); empty: the kernel chooses
-  int64_t parts = 1; ///< host: the batch, of our convolutions the channels, are cut into so many runs
-  int64_t workspace = 0; ///< cuda: bytes that the engine may have; 0: what setKernelPolicy() says
-};
-
 /// Convolution in two or three dimensions, one object per pass. x [N,C,H,W], w [O,C/groups,kh,kw] row-major, y
 /// [N,O,H',W'], or with D, kd and D' in front of H, kh and H'.
 /// A transposed convolution is BackwardData with x and y exchanged. With type BF16 or F16 x, w, y and their gradients
@@ -98,8 +90,7 @@ struct Algorithm {
 /// ([O,kh,kw,C/groups]); bias, dw and dbias are F32 and row-major as ever.
 class Conv : public Kernel {
 public:
-  Conv(Node node, ConvPass pass, Shape x, Shape w, Shape y, Window window, int64_t groups, bool bias,
-       Algorithm algorithm = {}, DataType type = DataType::F32);
+  Conv(Node node, ConvPass pass, Shape x, Shape w, Shape y, Window window, ConvOptions options = {});
   ~Conv();
   Conv(Conv &&);
   /// y = x * w + bias
@@ -235,8 +226,7 @@ private:
 /// [M,1], [M,N]. c of BF16 or F16 factors is either, or F32; a bias of one row, with beta 1, has its type.
 class Matmul : public Kernel {
 public:
-  Matmul(Node node, Shape a, Shape b, Shape c, bool transposeA, bool transposeB, float alpha = 1, float beta = 1,
-         Shape bias = {}, Algorithm algorithm = {}, DataType factors = DataType::F32, DataType result = DataType::F32);
+  Matmul(Node node, Shape a, Shape b, Shape c, MatmulOptions options = {});
   ~Matmul();
   Matmul(Matmul &&);
   void run(Stream &, const Tensor &a, const Tensor &b, const Tensor &bias, const Tensor &c,

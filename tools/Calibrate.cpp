@@ -119,7 +119,7 @@ void measurePass(Bench &bench, const Layer &l, ConvPass pass) {
   const Shape x{l.batch, l.in, l.extent, l.extent}, w{l.out, l.in / l.groups, l.kernel, l.kernel},
       y{l.batch, l.out, side, side};
   const Conv conv("calibrate", pass, x, w, y, {{l.kernel, l.kernel}, {l.stride, l.stride}, {pad, pad, pad, pad}},
-                  l.groups, false);
+                  ConvOptions().withGroups(l.groups));
   if (!Bench::fits(conv.workspaceBytes()))
     return;
   buildPrimitives();
@@ -240,7 +240,7 @@ void measureProducts(Bench &bench) {
   for (const auto &[m, k, n] : shapes)
     for (bool transposed : {false, true}) {
       const Shape a{m, k}, b = transposed ? Shape{n, k} : Shape{k, n}, c{m, n};
-      const Matmul product("calibrate", a, b, c, false, transposed);
+      const Matmul product("calibrate", a, b, c, MatmulOptions().withTransposeB(transposed));
       buildPrimitives();
       const size_t bytes = 4 * static_cast<size_t>(m * k + k * n + m * n) + product.workspaceBytes();
       bench.sample("product", planner::productSize(double(m), double(k), double(n)), 2.0 * double(m * k * n), bytes,
@@ -300,7 +300,7 @@ double launchSeconds(Bench &bench) {
 static double shareOfCores(Bench &bench) {
   constexpr int64_t side = 1024;
   const Shape square{side, side};
-  const Matmul product("calibrate", square, square, square, false, false);
+  const Matmul product("calibrate", square, square, square);
   buildPrimitives();
   double best = 0;
   for (int i = 0; i < 3 && best < leastShare; ++i) {

@@ -12,14 +12,19 @@ import re
 import sys
 from dataclasses import dataclass
 
-from lint_includes import CXX, check_directions, check_includes, inside, line_of, read
+from lint_cxx import Function, functions_of
+from lint_includes import CXX, STAND_INS, check_directions, check_includes, inside, line_of, read
 
 MOST_LINES = 360
 MOST_FUNCTION_LINES = 60
+MOST_CLASS_LINES = 200
+MOST_PARAMETERS = 8
 SPDX = "SPDX-License-Identifier: Apache-2.0"
 SIZED = CXX + (".td", ".py", ".sh")
 
 GENERATED = "test/codegen/golden"  # by the compiler, compared with what it writes
+# Functions whose parameters others have chosen: MLIR gives verifiers of attributes all that a .td file declares, NVIDIA what stands in for its libraries.
+SIGNATURES = re.compile(rf"ir/.*:\w+Attr::verify|{STAND_INS}/cu[^:]*:\w+")
 
 findings = []
 
@@ -56,89 +61,7 @@ def check_names(path, text, files):
                 report(path, line_of(text, match.start()), f"names {name}, which does not exist; name the file that it became")
 
 
-# C++ functions ---------------------------------------------------------------------------------------------------------
-
-
-@dataclass
-class Function:
-    path: str
-    name: str  # as written in front of the parameters: FusedOp::verify
-    argument: str  # what is in the parentheses: ConvOp of INFER(ConvOp)
-    first: int
-    last: int
-    text: str  # with the comment above it
-
-    def length(self):
-        return self.last - self.first + 1
-
-
-TOKENS = re.compile(
-    r"""//[^\n]*|/\*.*?\*/                           # comments
-      | ^[ \t]*\#(?:\\\n|[^\n])*                      # directives
-      | R"(?P<raw>\w*)\(.*?\)(?P=raw)"|"(?:\\.|[^"\\\n])*"|(?<![0-9A-Fa-f])'(?:\\.|[^'\\\n])+'
-      | [{}();]""",
-    re.S | re.M | re.X)
-TEMPLATE = re.compile(r"\s*(?:(?:public|private|protected):\s*)*(?:template\s*<[^()]*?>\s*(?=[\w:]|\[\[))*", re.S)
-
-
-def opens_function(head):
-    """Whether a brace after `head`, all that stands between the last statement and it, begins a function."""
-    head = head[TEMPLATE.match(head).end():]
-    if re.match(r"(inline\s+)?(namespace|class|struct|union|enum|extern)\b", head) and not re.match(r"struct \w+ \w+\(", head):
-        return False
-    return "(" in head and not head.rstrip().endswith("=")
-
-
-def functions_of(path, text):
-    """All functions outside of others, by their braces; lambdas and local classes belong to the function around them."""
-    lines = text.split("\n")
-    result, braces, parentheses, start = [], [], 0, 0
-    for token in TOKENS.finditer(text):
-        mark = token[0]
-        if mark == "(":
-            parentheses += 1
-        elif mark == ")":
-            parentheses -= 1
-            call = re.match(r"(?:\s|//[^\n]*\n)*[A-Z_]+\(", text[start:])
-            if parentheses == 0 and call and not re.match(r"\s*\{", text[token.end():]):
-                start = token.end()  # a macro that stands for whole functions
-        elif mark == "{":
-            head = re.sub(r"//[^\n]*|/\*.*?\*/", "", text[start:token.start()], flags=re.S)
-            within = any(kind for kind, _, _ in braces) or parentheses > 0
-            braces.append((not within and opens_function(head), start, parentheses))
-            if not within:
-                start = token.end()
-        elif mark == "}":
-            if not braces:
-                report(path, line_of(text, token.start()), "has a brace that lint cannot match; open and close it in one branch of #if")
-                return result
-            is_function, begin, parentheses = braces.pop()
-            if is_function and re.match(r"\s*[,{]", text[token.end():token.end() + 200]):
-                start = begin  # Name() : member{...}, other{...} { goes on
-            elif is_function:
-                result.append(function(path, text, lines, begin, token.end()))
-                start = token.end()
-            elif not any(kind for kind, _, _ in braces) and parentheses == 0:
-                start = token.end()
-        elif mark == ";":
-            if parentheses == 0:
-                start = token.end()
-        elif not text[start:token.start()].strip():
-            start = token.end()  # a comment or directive between statements
-    if braces:
-        report(path, len(lines), "has a brace that lint cannot match; open and close it in one branch of #if")
-    return result
-
-
-def function(path, text, lines, begin, end):
-    begin += TEMPLATE.match(text[begin:]).start(0) + len(text[begin:]) - len(text[begin:].lstrip())
-    first, last = line_of(text, begin), line_of(text, end)
-    comment = first - 1
-    while comment > 0 and lines[comment - 1].lstrip().startswith("//"):
-        comment -= 1
-    head = text[begin:end]
-    name = re.search(r"([\w:~]+(?:<[^()]*>)?|operator[^(]+)\s*\(\s*(\w*)", head[TEMPLATE.match(head).end():])
-    return Function(path, name[1], name[2], first, last, "\n".join(lines[comment:last]))
+# Sizes -----------------------------------------------------------------------------------------------------------------
 
 
 def python_functions(path, text):
@@ -147,13 +70,18 @@ def python_functions(path, text):
             yield Function(path, node.name, "", node.lineno, node.end_lineno, "")
 
 
-def check_sizes(path, text, functions):
+def check_sizes(path, text, functions, classes):
     count = text.count("\n")
     if count > MOST_LINES:
         report(path, count, f"has {count} lines, more than {MOST_LINES}; split it where its subject changes")
     for each in functions:
         if each.length() > MOST_FUNCTION_LINES:
             report(path, each.first, f"{each.name} has {each.length()} lines, more than {MOST_FUNCTION_LINES}; give a part of it a name")
+        if each.parameters > MOST_PARAMETERS and not SIGNATURES.fullmatch(f"{path}:{each.name}"):
+            report(path, each.first, f"{each.name} has {each.parameters} parameters, more than {MOST_PARAMETERS}; give what belongs together a struct")
+    for each in classes:
+        if each.length() > MOST_CLASS_LINES:
+            report(path, each.first, f"{each.name} has {each.length()} lines, more than {MOST_CLASS_LINES}; give one of its duties a class or file")
 
 
 # What .td files promise ------------------------------------------------------------------------------------------------
@@ -236,8 +164,8 @@ def verifier_text(definition, functions):
         or (named and f.name.split("::")[-1] in re.findall(r"\w+", named)))]
     for caller in found:  # grows
         for callee in functions:
-            called = re.search(rf"\b{re.escape(callee.name)}[(<]", caller.text) and callee.name != "INFER"
-            if called and callee.path in (caller.path, "ir/Rules.h", "ir/Rules.cpp") and callee not in found:
+            near = callee.path in (caller.path, "ir/Rules.h", "ir/Rules.cpp") and callee.name != "INFER"
+            if near and re.search(rf"\b{re.escape(callee.name)}[(<]", caller.text) and callee not in found:
                 found.append(callee)
     return "\n".join(f.text for f in found)
 
@@ -284,16 +212,16 @@ def main():
             continue
         text = read(path)
         check_head(path, text)
-        own = []
+        own, classes = [], []
         if path.endswith(CXX):
             check_includes(path, text, report)
-            own = functions_of(path, text)
+            own, classes = functions_of(path, text, report)
             functions += own
         elif path.endswith(".py"):
             own = list(python_functions(path, text))
         elif path.endswith(".td"):
             definitions += definitions_of(path, text)
-        check_sizes(path, text, own)
+        check_sizes(path, text, own, classes)
     check_directions(files, report)
     check_ops([d for d in definitions if is_op(d)], tests)
     check_passes([d for d in definitions if d.base == "Pass"], files)

@@ -26,7 +26,9 @@ template <typename T> const T &given(const T &argument) { return argument; }
 /// What a call's object offers. Without a choice: what the very object needs that the generated program will build.
 template <typename A> Offered offersOf(const A &arguments, const char *node) {
   const auto workspace = [&](const auto &...each) -> size_t {
-    if constexpr (std::is_constructible_v<typename A::Kernel, Node, decltype(given(each))...>)
+    if constexpr (hasOptions<A>)
+      return typename A::Kernel(node, given(each)..., arguments).workspaceBytes();
+    else if constexpr (std::is_constructible_v<typename A::Kernel, Node, decltype(given(each))...>)
       return typename A::Kernel(node, given(each)...).workspaceBytes();
     return 0;
   };
@@ -59,8 +61,7 @@ Offered offersOf(const arguments::Conv &conv, const char *node) {
 Offered offersOf(const arguments::Matmul &m, const char *node) {
   refuseF16(node, m.factors);
   Offered offered;
-  for (const MatmulCandidate &c :
-       matmulCandidates({m.a, m.b, m.c, m.transposeA, m.transposeB, m.alpha, m.beta, m.bias, m.factors, m.result}))
+  for (const MatmulCandidate &c : matmulCandidates({m.a, m.b, m.c, m}))
     offered.push_back({c.name, 1, 0, c.slowness, static_cast<int64_t>(c.workspace)});
   return offered;
 }

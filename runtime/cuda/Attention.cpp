@@ -36,16 +36,15 @@ static std::shared_ptr<SharedEngine<AttentionEngine>> shared(const char *node, c
                                            });
 }
 
-Attention::Attention(Node node, AttentionPass pass, Shape q, Shape k, Shape v, Shape mask, Shape kept, float scale,
-                     bool causal, float ratio, int64_t key, DataType type, Algorithm algorithm, Shape qView,
-                     Shape kView, Shape vView, Shape yView)
-    : Kernel(node), geometry(node, q, k, v, mask, kept, {qView, kView, vView, yView}), scale(scale), causal(causal),
-      ratio(ratio), key(static_cast<uint64_t>(key)) {
-  if (!isHalf(type))
+Attention::Attention(Node node, AttentionPass pass, Shape q, Shape k, Shape v, float scale, AttentionOptions options)
+    : Kernel(node), geometry(node, q, k, v, options.mask, options.kept, options.views()), scale(scale),
+      causal(options.causal), ratio(options.ratio), key(static_cast<uint64_t>(options.key)) {
+  if (!isHalf(options.type))
     return;
-  workspace = static_cast<size_t>(cuda::attentionScratch(grantedWorkspace(algorithm), pass, geometry, ratio, type));
+  const int64_t limit = grantedWorkspace(options.algorithm);
+  workspace = static_cast<size_t>(cuda::attentionScratch(limit, pass, geometry, ratio, options.type));
   impl = std::make_shared<Impl>(
-      Impl{shared(node, {pass, geometry, scale, causal, ratio, this->key, type}, static_cast<int64_t>(workspace))});
+      Impl{shared(node, {pass, geometry, scale, causal, ratio, key, options.type}, static_cast<int64_t>(workspace))});
 }
 
 static AttentionOperands operandsOf(Stream &stream, const Tensor &q, const Tensor &k, const Tensor &v,

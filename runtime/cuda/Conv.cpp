@@ -24,28 +24,27 @@ void Conv::Impl::run(cudaStream_t stream, const void *first, const void *second,
   const ConvEngine *engine = shared->get();
   if (!engine)
     return directConvolution(stream, g, first, second, result);
-  const int64_t rotated = cuda::rotatedWeights(g.w, g.pass, g.type), window = g.w.elements() / (g.w[0] * g.w[1]);
+  const int64_t rotated = cuda::rotatedWeights(g.w, g.pass, g.type);
+  const TurnedWeights weights{g.type, g.w[0], g.w[1], g.w.elements() / (g.w[0] * g.w[1])};
   const bool backwardWeight = g.pass == ConvPass::BackwardWeight;
   if (rotated && !backwardWeight) {
-    turnWeights(stream, g.type, second, reinterpret_cast<float *>(scratch), g.w[0], g.w[1], window, false);
+    turnWeights(stream, weights, second, reinterpret_cast<float *>(scratch), false);
     second = scratch;
   }
   void *target = rotated && backwardWeight ? scratch : result;
   for (int64_t part = 0; part < engine->parts(); ++part) {
     engine->run(stream, part, first, second, target, scratch + rotated);
     if (target != result)
-      turnWeights(stream, g.type, scratch, static_cast<float *>(result), g.w[0], g.w[1], window, true, part > 0);
+      turnWeights(stream, weights, scratch, static_cast<float *>(result), true, part > 0);
   }
 }
 
-Conv::Conv(Node node, ConvPass pass, Shape x, Shape w, Shape y, Window window, int64_t groups, bool bias,
-           Algorithm algorithm, DataType type)
-    : Kernel(node) {
-  checkConvolution(node, x, w, y, window, groups);
-  const int64_t limit = grantedWorkspace(algorithm);
-  workspace = static_cast<size_t>(cuda::convolutionScratch(limit, pass, x, w, y, bias, type));
-  const ConvGeometry geometry{pass, x, w, y, window, groups, type};
-  const int64_t bytes = static_cast<int64_t>(workspace) - cuda::rotatedWeights(w, pass, type);
+Conv::Conv(Node node, ConvPass pass, Shape x, Shape w, Shape y, Window window, ConvOptions options) : Kernel(node) {
+  checkConvolution(node, x, w, y, window, options.groups);
+  const ConvGeometry geometry{pass, x, w, y, window, options.groups, options.type};
+  workspace = static_cast<size_t>(
+      cuda::convolutionScratch(grantedWorkspace(options.algorithm), pass, x, w, y, options.bias, options.type));
+  const int64_t bytes = static_cast<int64_t>(workspace) - cuda::rotatedWeights(w, pass, options.type);
   const ConvTask task{geometry, bytes, precision()};
   impl = std::make_shared<Impl>(
       Impl{geometry,
@@ -66,7 +65,7 @@ void Conv::forward(Stream &stream, const Tensor &x, const Tensor &w, const Tenso
     impl->run(native(stream), px, pw, py, part);
     const Shape &shape = impl->geometry.y;
     if (pb)
-      addBias(native(stream), y.type, py, DataType::F32, pb, shape.elements() / shape[1], shape[1], 1, 0, 1, 1);
+      addBias(native(stream), y.type, py, shape.elements() / shape[1], shape[1], {DataType::F32, pb});
   });
 }
 

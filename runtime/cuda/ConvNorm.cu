@@ -106,8 +106,9 @@ struct ConvNorm::Impl : Buildable {
   void build() override {
     if (shared->get() || conv)
       return;
-    conv = std::make_unique<Conv>(node, geometry.pass, geometry.x, geometry.w, geometry.y, geometry.window,
-                                  geometry.groups, false, algorithm, geometry.type);
+    conv = std::make_unique<Conv>(
+        node, geometry.pass, geometry.x, geometry.w, geometry.y, geometry.window,
+        ConvOptions().withGroups(geometry.groups).withAlgorithm(algorithm).withType(geometry.type));
     buildPrimitives(); // the engine of that one
   }
   /// Null where there is none; also of objects that buildPrimitives() never saw.
@@ -128,11 +129,11 @@ struct ConvNorm::Impl : Buildable {
   std::unique_ptr<MaskedRegion> masked; ///< of a gradient
 };
 
-ConvNorm::ConvNorm(Node node, ConvPass pass, Shape x, Shape w, Shape y, Window window, int64_t groups, bool addend,
-                   Algorithm algorithm, DataType type, float epsilon)
+ConvNorm::ConvNorm(Node node, ConvPass pass, Shape x, Shape w, Shape y, Window window, ConvNormOptions options)
     : Kernel(node) {
-  checkConvolution(node, x, w, y, window, groups);
-  impl = std::make_shared<Impl>(node, ConvGeometry{pass, x, w, y, window, groups, type}, addend, algorithm, epsilon);
+  checkConvolution(node, x, w, y, window, options.groups);
+  impl = std::make_shared<Impl>(node, ConvGeometry{pass, x, w, y, window, options.groups, options.type}, options.addend,
+                                options.algorithm, options.epsilon);
   workspace = static_cast<size_t>(impl->scratch);
   buildLater(impl);
 }

@@ -135,35 +135,48 @@ __device__ inline void shareVectors(typename FusedWalk<F>::Vectors &vectors, con
   (share(std::integral_constant<int, static_cast<int>(I)>()), ...);
 }
 
-/// The region for `count` neighbouring elements of a row: stores its outputs and adds its sums to `run`.
-template <typename F, int Group, bool Streamed, size_t... I, size_t... O>
+/// Neighbouring elements of a row, which one thread computes at a time.
+struct FusedPlace {
+  int64_t row, column;
+  int count;  ///< of them
+  int across; ///< column of the first one in its tile
+};
+
+template <typename F, int Group, size_t... O>
+__device__ inline void storeOutputs(const FusedView<F::inputs + F::outputs, F::sums> &view, const FusedPointers<F> &p,
+                                    const FusedPlace &at, const float (&out)[F::outputs + 1][FusedWalk<F>::vector],
+                                    std::index_sequence<O...>) {
+  (storeOutput<F, static_cast<int>(O), Group>(p, view.offset(F::inputs + static_cast<int>(O), at.row) + at.column,
+                                              out[O], at.count),
+   ...);
+}
+
+/// The region for the elements of one place: stores its outputs and adds its sums to `run`.
+template <typename F, int Group, bool Streamed>
 __device__ inline void fusedRow(const F &f, const FusedView<F::inputs + F::outputs, F::sums> &view,
                                 const FusedPointers<F> &p, const typename FusedWalk<F>::Inputs &in,
-                                const typename FusedWalk<F>::Vectors &vectors, int across, Element &element,
-                                int64_t row, int64_t column, int count, typename FusedWalk<F>::Sums &run,
-                                std::index_sequence<I...> inputs, std::index_sequence<O...>) {
+                                const typename FusedWalk<F>::Vectors &vectors, const FusedPlace &at, Element &element,
+                                typename FusedWalk<F>::Sums &run) {
   constexpr int vector = FusedWalk<F>::vector;
   [[maybe_unused]] float out[F::outputs + 1][vector];
 #pragma unroll
   for (int i = 0; i < vector; ++i) {
-    element.index = static_cast<uint64_t>(row * view.rowExtent + column + i);
-    const Values<F::outputs + F::sums> value = callFused<F, Streamed>(f, in, vectors, across, i, element, inputs);
+    element.index = static_cast<uint64_t>(at.row * view.rowExtent + at.column + i);
+    const Values<F::outputs + F::sums> value =
+        callFused<F, Streamed>(f, in, vectors, at.across, i, element, std::make_index_sequence<F::inputs>());
     for (int o = 0; o < F::outputs; ++o)
       out[o][i] = value.v[o];
     for (int s = 0; s < F::sums; ++s)
-      run[s][i] += Group == vector || i < count ? value.v[F::outputs + s] : 0.0f;
+      run[s][i] += Group == vector || i < at.count ? value.v[F::outputs + s] : 0.0f;
   }
-  (storeOutput<F, static_cast<int>(O), Group>(p, view.offset(F::inputs + static_cast<int>(O), row) + column, out[O],
-                                              count),
-   ...);
+  storeOutputs<F, Group>(view, p, at, out, std::make_index_sequence<F::outputs>());
 }
 
 /// Group: what all rows of all operands split into, see loadColumns(). Streamed: every isVector() operand is the same
 /// in all rows.
-template <typename F, int Group, bool Streamed, size_t... I, size_t... O>
+template <typename F, int Group, bool Streamed, size_t... I>
 __device__ inline void fusedTask(const F &f, const FusedView<F::inputs + F::outputs, F::sums> &view,
-                                 const FusedPointers<F> &p, std::index_sequence<I...> inputs,
-                                 std::index_sequence<O...> outputs) {
+                                 const FusedPointers<F> &p, std::index_sequence<I...> inputs) {
   using Walk = FusedWalk<F>;
   constexpr int block = 32, vector = Walk::vector, together = Streamed ? Walk::streamedRows : 1;
   constexpr bool shares = Streamed && Walk::vectorsOf(F::inputs) > 0;
@@ -205,8 +218,8 @@ __device__ inline void fusedTask(const F &f, const FusedView<F::inputs + F::outp
     for (int u = 0; u < together; ++u) {
       if (count[u] == 0)
         continue;
-      fusedRow<F, Group, Streamed>(f, view, p, in[u], vectors, across, element, firstRow + lane + u * lanes, column,
-                                   count[u], run, inputs, outputs);
+      fusedRow<F, Group, Streamed>(f, view, p, in[u], vectors, {firstRow + lane + u * lanes, column, count[u], across},
+                                   element, run);
       if (F::sums > 0 && !Walk::narrow && ++inRun == block) {
         inRun = 0;
         drain(run, totals);
@@ -223,8 +236,7 @@ __device__ inline void fusedTask(const F &f, const FusedView<F::inputs + F::outp
 template <typename F, int Group, bool Streamed>
 __global__ void __launch_bounds__(Cut::threads)
     fusedKernel(F f, FusedView<F::inputs + F::outputs, F::sums> view, FusedPointers<F> p) {
-  fusedTask<F, Group, Streamed>(f, view, p, std::make_index_sequence<F::inputs>(),
-                                std::make_index_sequence<F::outputs>());
+  fusedTask<F, Group, Streamed>(f, view, p, std::make_index_sequence<F::inputs>());
 }
 
 inline bool aligned(const void *address) { return reinterpret_cast<size_t>(address) % 16 == 0; }

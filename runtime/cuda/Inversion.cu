@@ -38,21 +38,27 @@ __device__ inline int countGuarded(const float *scale, const float *bias, int64_
   return blockSum(mine, shared);
 }
 
+/// A BatchNormInversion of these vectors.
+struct Inversion {
+  const float *scale, *bias;
+  int64_t channels, pixels, slots;
+  float alpha;
+  DataType from;
+};
+
 /// Block c moves channel c if it is guarded.
-template <typename T>
-__global__ void moveGuarded(const float *scale, const float *bias, int64_t channels, int64_t pixels, int64_t slots,
-                            DataType from, T *x, T *saved, bool back, unsigned long long node) {
+template <typename T> __global__ void moveGuarded(Inversion v, T *x, T *saved, bool back, unsigned long long node) {
   __shared__ int64_t slot;
-  const int64_t channel = blockIdx.x;
-  const InversionLimits limits(from);
-  if (!isGuarded(scale[channel], bias[channel], limits))
+  const int64_t channel = blockIdx.x, channels = v.channels, pixels = v.pixels, slots = v.slots;
+  const InversionLimits limits(v.from);
+  if (!isGuarded(v.scale[channel], v.bias[channel], limits))
     return;
-  const int before = countGuarded(scale, bias, channel, limits);
+  const int before = countGuarded(v.scale, v.bias, channel, limits);
   if (threadIdx.x == 0)
     slot = before;
   __syncthreads();
   if (slot >= slots) {
-    const int all = slot == slots ? countGuarded(scale, bias, channels, limits) : 0; // one block says it
+    const int all = slot == slots ? countGuarded(v.scale, v.bias, channels, limits) : 0; // one block says it
     if (slot == slots && threadIdx.x == 0)
       fail(node, static_cast<unsigned long long>(all), static_cast<unsigned long long>(channels),
            static_cast<unsigned long long>(slots));
@@ -66,12 +72,12 @@ __global__ void moveGuarded(const float *scale, const float *bias, int64_t chann
 }
 
 template <typename T>
-__global__ void invertKernel(const T *z, const float *mean, const float *rstd, const float *scale, const float *bias,
-                             int64_t channels, int64_t pixels, float alpha, T *x) {
+__global__ void invertKernel(Inversion v, const T *z, const float *mean, const float *rstd, T *x) {
+  const int64_t channels = v.channels;
   for (int64_t c = threadIdx.x; c < channels; c += blockDim.x) {
-    const float m = mean[c], r = rstd[c], g = scale[c], b = bias[c];
-    SLUICE_PIXEL_LOOP(p, pixels) {
-      const float value = widened(z[p * channels + c]), u = value > 0 ? value : value / alpha;
+    const float m = mean[c], r = rstd[c], g = v.scale[c], b = v.bias[c];
+    SLUICE_PIXEL_LOOP(p, v.pixels) {
+      const float value = widened(z[p * channels + c]), u = value > 0 ? value : value / v.alpha;
       store(x + p * channels + c, (u - b) / g / r + m);
     }
   }
@@ -134,14 +140,14 @@ BatchNormInversion::BatchNormInversion(Node node, Shape x, int64_t slots, float 
 void BatchNormInversion::save(Stream &stream, const Tensor &x, const Tensor &scale, const Tensor &bias,
                               const Tensor &saved) const {
   void *px = stream.address(x), *pSaved = stream.address(saved);
-  const auto *pScale = stream.data<const float>(scale), *pBias = stream.data<const float>(bias);
+  const Inversion inversion{
+      stream.data<const float>(scale), stream.data<const float>(bias), channels, pixels, slots, alpha, from};
   stream.launch(node.as(OpRole::Rebuild), "save_guarded_channels", [&] {
     forStored(x.type, [&](auto *stored) {
       using T = std::remove_pointer_t<decltype(stored)>;
       const auto kernel = moveGuarded<T>;
       kernel<<<static_cast<unsigned>(channels), blockThreads, 0, native(stream)>>>(
-          pScale, pBias, channels, pixels, slots, from, static_cast<T *>(px), static_cast<T *>(pSaved), false,
-          addressOf(node));
+          inversion, static_cast<T *>(px), static_cast<T *>(pSaved), false, addressOf(node));
     });
   });
 }
@@ -150,19 +156,19 @@ void BatchNormInversion::invert(Stream &stream, const Tensor &z, const Tensor &m
                                 const Tensor &scale, const Tensor &bias, const Tensor &saved, const Tensor &x) const {
   const void *pz = stream.address(z);
   void *px = stream.address(x), *pSaved = stream.address(saved);
-  const auto *pMean = stream.data<const float>(mean), *pRstd = stream.data<const float>(rstd),
-             *pScale = stream.data<const float>(scale), *pBias = stream.data<const float>(bias);
+  const auto *pMean = stream.data<const float>(mean), *pRstd = stream.data<const float>(rstd);
+  const Inversion inversion{
+      stream.data<const float>(scale), stream.data<const float>(bias), channels, pixels, slots, alpha, from};
   stream.launch(node.as(OpRole::Rebuild), "invert_batch_norm_leaky_relu", [&] {
     const PixelGrid shape(pixels, channels);
     forStored(x.type, [&](auto *stored) {
       using T = std::remove_pointer_t<decltype(stored)>;
       T *to = static_cast<T *>(px);
       const auto invert = invertKernel<T>;
-      invert<<<shape.grid, shape.block, 0, native(stream)>>>(static_cast<const T *>(pz), pMean, pRstd, pScale, pBias,
-                                                             channels, pixels, alpha, to);
+      invert<<<shape.grid, shape.block, 0, native(stream)>>>(inversion, static_cast<const T *>(pz), pMean, pRstd, to);
       const auto move = moveGuarded<T>;
       move<<<static_cast<unsigned>(channels), blockThreads, 0, native(stream)>>>(
-          pScale, pBias, channels, pixels, slots, from, to, static_cast<T *>(pSaved), true, addressOf(node));
+          inversion, to, static_cast<T *>(pSaved), true, addressOf(node));
     });
   });
 }

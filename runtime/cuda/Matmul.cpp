@@ -135,19 +135,18 @@ void Matmul::Impl::Plan::choose() {
   algorithm = found.algo;
 }
 
-Matmul::Matmul(Node node, Shape a, Shape b, Shape c, bool transposeA, bool transposeB, float alpha, float beta,
-               Shape bias, Algorithm algorithm, DataType factors, DataType result)
+Matmul::Matmul(Node node, Shape a, Shape b, Shape c, MatmulOptions options)
     : Kernel(node), impl(std::make_unique<Impl>()) {
   auto plan = std::make_shared<Impl::Plan>();
   plan->node = node;
-  plan->shape = MatmulShape(node, a, b, c, transposeA, transposeB, beta, bias);
-  plan->transposeA = transposeA, plan->transposeB = transposeB;
+  plan->shape = MatmulShape(node, a, b, c, options.transposeA, options.transposeB, options.beta, options.bias);
+  plan->transposeA = options.transposeA, plan->transposeB = options.transposeB;
   plan->precision = precision();
-  plan->factors = factors, plan->result = result;
-  workspace = static_cast<size_t>(cuda::matmulScratch(grantedWorkspace(algorithm), a, b, c));
+  plan->factors = options.factors, plan->result = options.result;
+  workspace = static_cast<size_t>(cuda::matmulScratch(grantedWorkspace(options.algorithm), a, b, c));
   plan->workspace = workspace;
   impl->plan = plan;
-  impl->alpha = alpha;
+  impl->alpha = options.alpha;
   buildLater(plan);
 }
 
@@ -180,8 +179,9 @@ void Matmul::run(Stream &stream, const Tensor &a, const Tensor &b, const Tensor 
             node, "run");
     }
     if (shape.ownBias || (shape.rowBias && !plan.epilogue()))
-      addBias(native(stream), plan.result, pc, shape.rowBias ? plan.result : DataType::F32, pBias, shape.rows, shape.n,
-              shape.biasRows, shape.biasRowStep, shape.biasColumnStep, shape.beta);
+      addBias(native(stream), plan.result, pc, shape.rows, shape.n,
+              {shape.rowBias ? plan.result : DataType::F32, pBias, shape.biasRows, shape.biasRowStep,
+               shape.biasColumnStep, shape.beta});
   });
 }
 

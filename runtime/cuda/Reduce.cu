@@ -285,37 +285,35 @@ void columnSums(cudaStream_t stream, int64_t rows, int64_t columns, DataType typ
 }
 
 template <typename T, typename B>
-static void addBiasOf(cudaStream_t stream, T *y, const B *bias, int64_t rows, int64_t columns, int64_t biasRows,
-                      int64_t rowStep, int64_t columnStep, float beta) {
+static void addBiasOf(cudaStream_t stream, T *y, const B *data, int64_t rows, int64_t columns, const Bias &bias) {
   const PixelGrid shape(rows, columns);
   const auto kernel = addBiasKernel<T, B>;
   const auto oneRow = addRowKernel<T, B>;
-  if (biasRows == 1 && columnStep == 1 && columns % Cut::vector == 0 && detail::aligned(y) && detail::aligned(bias)) {
-    oneRow<<<blocksFor(rows * columns, Cut::vector * blockThreads), blockThreads, 0, stream>>>(y, bias, rows * columns,
-                                                                                               columns, beta);
+  if (bias.rows == 1 && bias.columnStep == 1 && columns % Cut::vector == 0 && detail::aligned(y) &&
+      detail::aligned(data)) {
+    oneRow<<<blocksFor(rows * columns, Cut::vector * blockThreads), blockThreads, 0, stream>>>(y, data, rows * columns,
+                                                                                               columns, bias.beta);
     return;
   }
-  kernel<<<shape.grid, shape.block, 0, stream>>>(y, bias, rows, columns, biasRows, rowStep, columnStep, beta);
+  kernel<<<shape.grid, shape.block, 0, stream>>>(y, data, rows, columns, bias.rows, bias.rowStep, bias.columnStep,
+                                                 bias.beta);
 }
 
-void addBias(cudaStream_t stream, DataType type, void *y, DataType biasType, const void *bias, int64_t rows,
-             int64_t columns, int64_t biasRows, int64_t rowStep, int64_t columnStep, float beta) {
+void addBias(cudaStream_t stream, DataType type, void *y, int64_t rows, int64_t columns, const Bias &bias) {
   forStored(type, [&](auto *stored) {
     using T = std::remove_pointer_t<decltype(stored)>;
-    auto add = [&](const auto *row) {
-      addBiasOf(stream, static_cast<T *>(y), row, rows, columns, biasRows, rowStep, columnStep, beta);
-    };
-    biasType == DataType::F32 ? add(static_cast<const float *>(bias)) : add(static_cast<const T *>(bias));
+    auto add = [&](const auto *data) { addBiasOf(stream, static_cast<T *>(y), data, rows, columns, bias); };
+    bias.type == DataType::F32 ? add(static_cast<const float *>(bias.data)) : add(static_cast<const T *>(bias.data));
   });
 }
 
-void turnWeights(cudaStream_t stream, DataType type, const void *from, float *to, int64_t outs, int64_t ins,
-                 int64_t window, bool back, bool add) {
-  forStored(type, [&](auto *stored) {
+void turnWeights(cudaStream_t stream, const TurnedWeights &weights, const void *from, float *to, bool back, bool add) {
+  const int64_t outs = weights.outs, ins = weights.ins, window = weights.window;
+  forStored(weights.type, [&](auto *stored) {
     using T = std::remove_pointer_t<decltype(stored)>;
     const auto kernel = turnKernel<T>;
-    const T *weights = static_cast<const T *>(from);
-    kernel<<<blocksFor(outs * ins * window, blockThreads), blockThreads, 0, stream>>>(weights, to, outs, ins, window,
+    const T *first = static_cast<const T *>(from);
+    kernel<<<blocksFor(outs * ins * window, blockThreads), blockThreads, 0, stream>>>(first, to, outs, ins, window,
                                                                                       back, add);
   });
 }

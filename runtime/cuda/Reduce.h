@@ -12,12 +12,25 @@ namespace sluice {
 void columnSums(cudaStream_t stream, int64_t rows, int64_t columns, DataType type, const void *x, double *partials,
                 float *result);
 
-/// y[r][c] += beta * bias[r % biasRows * rowStep + c * columnStep]; the bias is F32 or of y's type.
-void addBias(cudaStream_t stream, DataType type, void *y, DataType biasType, const void *bias, int64_t rows,
-             int64_t columns, int64_t biasRows, int64_t rowStep, int64_t columnStep, float beta);
+/// beta * element (r % rows) * rowStep + c * columnStep of `data`, of F32 or the type of what it is added to.
+struct Bias {
+  DataType type;
+  const void *data;
+  int64_t rows = 1, rowStep = 0, columnStep = 1;
+  float beta = 1;
+};
+
+/// y[r][c] += bias
+void addBias(cudaStream_t stream, DataType type, void *y, int64_t rows, int64_t columns, const Bias &bias);
+
+/// Weights [O,I,window], of `type` where they are not F32.
+struct TurnedWeights {
+  DataType type;
+  int64_t outs, ins, window;
+};
 
 /// Weights [O,I,window] to [O,window,I] (turn) or back; `add`: added to what is there.
-void turnWeights(cudaStream_t stream, DataType type, const void *from, float *to, int64_t outs, int64_t ins,
-                 int64_t window, bool back, bool add = false);
+void turnWeights(cudaStream_t stream, const TurnedWeights &weights, const void *from, float *to, bool back,
+                 bool add = false);
 
 } // namespace sluice

@@ -220,12 +220,10 @@ template <typename T> int64_t floatsOf(AttentionPass pass, const AttentionGeomet
 
 } // namespace
 
-Attention::Attention(Node node, AttentionPass pass, Shape q, Shape k, Shape v, Shape mask, Shape kept, float scale,
-                     bool causal, float ratio, int64_t key, DataType type, Algorithm, Shape qView, Shape kView,
-                     Shape vView, Shape yView)
-    : Kernel(node), geometry(node, q, k, v, mask, kept, {qView, kView, vView, yView}), scale(scale), causal(causal),
-      ratio(ratio), key(static_cast<uint64_t>(key)) {
-  forStored(node, type, [&](auto *stored) {
+Attention::Attention(Node node, AttentionPass pass, Shape q, Shape k, Shape v, float scale, AttentionOptions options)
+    : Kernel(node), geometry(node, q, k, v, options.mask, options.kept, options.views()), scale(scale),
+      causal(options.causal), ratio(options.ratio), key(static_cast<uint64_t>(options.key)) {
+  forStored(node, options.type, [&](auto *stored) {
     workspace = sizeof(float) * static_cast<size_t>(threads() * floatsOf<Stored<decltype(stored)>>(pass, geometry));
   });
 }

@@ -45,14 +45,12 @@ std::shared_ptr<Conv::Impl> describeConvolution(const ConvGeometry &g, bool bias
 
 } // namespace
 
-Conv::Conv(Node node, ConvPass pass, Shape x, Shape w, Shape y, Window window, int64_t groups, bool bias,
-           Algorithm algorithm, DataType type)
-    : Kernel(node) {
-  refuseF16(node, type);
-  checkConvolution(node, x, w, y, window, groups);
-  const ConvGeometry geometry{pass, x, w, y, window, groups, type};
-  impl = describe(node, "convolution",
-                  [&] { return describeConvolution(geometry, bias && pass != ConvPass::BackwardData, algorithm); });
+Conv::Conv(Node node, ConvPass pass, Shape x, Shape w, Shape y, Window window, ConvOptions options) : Kernel(node) {
+  refuseF16(node, options.type);
+  checkConvolution(node, x, w, y, window, options.groups);
+  const ConvGeometry geometry{pass, x, w, y, window, options.groups, options.type};
+  const bool bias = options.bias && pass != ConvPass::BackwardData;
+  impl = describe(node, "convolution", [&] { return describeConvolution(geometry, bias, options.algorithm); });
   workspace = impl->engine->workspaceBytes();
 }
 

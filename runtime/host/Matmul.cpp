@@ -89,18 +89,18 @@ struct Description {
 
   Description(const MatmulGeometry &g, const MatmulShape &shape) : attributes(userScratchpad()) {
     Shape left = g.a, right = g.b, result = g.c;
-    if (!g.transposeA && right.elements() == right[right.rank - 1] * right[right.rank - 2]) {
+    if (!g.options.transposeA && right.elements() == right[right.rank - 1] * right[right.rank - 2]) {
       left = folded(left), result = folded(result);
       right = {right[right.rank - 2], right[right.rank - 1]};
     }
     const int rank = std::max(std::max(left.rank, right.rank), result.rank);
-    a = operand(left, g.transposeA, rank, g.factors);
-    b = operand(right, g.transposeB, rank, g.factors);
-    c = operand(result, false, rank, g.result);
-    if (g.alpha != 1)
-      attributes.set_output_scales(0, {g.alpha});
-    if (shape.rowBias && g.alpha == 1)
-      bias = operand({1, shape.n}, false, rank, g.result);
+    a = operand(left, g.options.transposeA, rank, g.options.factors);
+    b = operand(right, g.options.transposeB, rank, g.options.factors);
+    c = operand(result, false, rank, g.options.result);
+    if (g.options.alpha != 1)
+      attributes.set_output_scales(0, {g.options.alpha});
+    if (shape.rowBias && g.options.alpha == 1)
+      bias = operand({1, shape.n}, false, rank, g.options.result);
   }
   /// The first implementation of that name, or of any; one that allocates on its own does not count.
   bool find(const char *name, dnnl::matmul::primitive_desc &found) const {
@@ -123,41 +123,43 @@ struct Description {
 } // namespace
 
 std::vector<MatmulCandidate> matmulCandidates(const MatmulGeometry &g) {
-  const MatmulShape shape("", g.a, g.b, g.c, g.transposeA, g.transposeB, g.beta, g.bias);
+  const MatmulShape shape("", g.a, g.b, g.c, g.options.transposeA, g.options.transposeB, g.options.beta,
+                          g.options.bias);
   std::vector<MatmulCandidate> candidates;
   dnnl::matmul::primitive_desc found;
   if (Description(g, shape).find("", found))
     candidates.push_back({found.impl_info_str(), found.scratchpad_desc().get_size(), 1});
-  const BlockedMatmul own(shape, g.transposeA, g.transposeB, g.factors, g.result);
+  const BlockedMatmul own(shape, g.options.transposeA, g.options.transposeB, g.options.factors, g.options.result);
   candidates.push_back({blockedMatmul, own.workspaceBytes(), candidates.empty() ? 1.2 : 1.6});
   return candidates;
 }
 
-Matmul::Matmul(Node node, Shape a, Shape b, Shape c, bool transposeA, bool transposeB, float alpha, float beta,
-               Shape bias, Algorithm algorithm, DataType factors, DataType result)
+Matmul::Matmul(Node node, Shape a, Shape b, Shape c, MatmulOptions options)
     : Kernel(node), impl(std::make_unique<Impl>()) {
-  refuseF16(node, factors);
-  refuseF16(node, result);
-  const MatmulShape shape = impl->shape = MatmulShape(node, a, b, c, transposeA, transposeB, beta, bias);
-  impl->alpha = alpha, impl->result = result;
+  refuseF16(node, options.factors);
+  refuseF16(node, options.result);
+  const std::string name = options.algorithm.name;
+  const MatmulShape shape = impl->shape =
+      MatmulShape(node, a, b, c, options.transposeA, options.transposeB, options.beta, options.bias);
+  impl->alpha = options.alpha, impl->result = options.result;
   impl->ownBias = shape.ownBias || shape.rowBias;
   describe(node, "matrix product", [&] {
-    const Description description({a, b, c, transposeA, transposeB, alpha, beta, bias, factors, result}, shape);
+    const Description description({a, b, c, options}, shape);
     dnnl::matmul::primitive_desc pd;
-    if (std::string(algorithm.name) != blockedMatmul && description.find(algorithm.name, pd)) {
+    if (name != blockedMatmul && description.find(name.c_str(), pd)) {
       impl->a = description.a, impl->b = description.b, impl->c = description.c, impl->bias = description.bias;
       impl->fusedBias = !description.bias.is_zero();
       impl->ownBias = impl->ownBias && !impl->fusedBias;
       impl->product = Primitive([pd] { return dnnl::matmul(pd); }, pd.scratchpad_desc());
-    } else if (*algorithm.name && std::string(algorithm.name) != blockedMatmul) {
-      throw MemoryNotAvailable(std::string("'") + node + "': this processor does not offer the algorithm '" +
-                               algorithm.name + "'; compile the model again on it");
+    } else if (!name.empty() && name != blockedMatmul) {
+      throw MemoryNotAvailable(std::string("'") + node + "': this processor does not offer the algorithm '" + name +
+                               "'; compile the model again on it");
     }
   });
   if (!impl->product) {
-    impl->fusedBias = shape.rowBias && isHalf(factors);
+    impl->fusedBias = shape.rowBias && isHalf(options.factors);
     impl->ownBias = impl->ownBias && !impl->fusedBias;
-    impl->own = BlockedMatmul(shape, transposeA, transposeB, factors, result);
+    impl->own = BlockedMatmul(shape, options.transposeA, options.transposeB, options.factors, options.result);
   }
   workspace = impl->product ? impl->product.scratchpadBytes() : impl->own.workspaceBytes();
 }

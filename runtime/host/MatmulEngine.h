@@ -14,10 +14,7 @@ constexpr const char *blockedMatmul = "blocked";
 /// Arguments of Matmul.
 struct MatmulGeometry {
   Shape a, b, c;
-  bool transposeA, transposeB;
-  float alpha = 1, beta = 1;
-  Shape bias;
-  DataType factors = DataType::F32, result = DataType::F32;
+  MatmulOptions options;
 };
 
 /// As ConvCandidate.

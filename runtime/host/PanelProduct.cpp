@@ -21,19 +21,19 @@ void PanelProduct::pack(const float *b, int64_t depthStep, int64_t columnStep, f
   });
 }
 
-void PanelProduct::run(const float *a, int64_t aStep, int64_t rows, const float *packed, int64_t first, int64_t last,
-                       float *c, int64_t cStep, bool add) const {
+void PanelProduct::run(const Rows &a, const float *packed, int64_t first, int64_t last, float *c, int64_t cStep,
+                       bool add) const {
   assert(tile::form() == tile::compiled);
   constexpr int64_t depthAtOnce = 256, rowsAtOnce = 192;
   const int64_t width = this->width();
-  for (int64_t row = 0; row < rows; row += rowsAtOnce)
+  for (int64_t row = 0; row < a.count; row += rowsAtOnce)
     for (int64_t begin = 0; begin < depth; begin += depthAtOnce) {
       const int64_t end = std::min(depth, begin + depthAtOnce);
       for (int64_t panel = first; panel < last; ++panel) {
         const tile::Factors f{
-            a + row * aStep + begin, aStep, 1, packed + (panel * depth + begin) * width, width, end - begin};
+            a.data + row * a.step + begin, a.step, 1, packed + (panel * depth + begin) * width, width, end - begin};
         const int64_t column = panel * width;
-        tile::multiply(f, std::min(rowsAtOnce, rows - row), c + row * cStep + column, cStep,
+        tile::multiply(f, std::min(rowsAtOnce, a.count - row), c + row * cStep + column, cStep,
                        std::min(width, columns - column), width > tile::lanes, add || begin > 0);
       }
     }

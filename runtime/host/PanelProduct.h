@@ -20,9 +20,13 @@ public:
   /// A factor b [depth, columns] with these distances between neighbours as panels [panel][depth][column], the last one
   /// filled up with zeros. On all threads.
   void pack(const float *b, int64_t depthStep, int64_t columnStep, float *to) const;
-  /// c[rows, columns of panels [first, last)] = (c +) a[rows, depth] b; rows lie aStep and cStep apart. On one thread.
-  void run(const float *a, int64_t aStep, int64_t rows, const float *packed, int64_t first, int64_t last, float *c,
-           int64_t cStep, bool add) const;
+  /// Rows that lie `step` apart.
+  struct Rows {
+    const float *data;
+    int64_t step, count;
+  };
+  /// c[rows, columns of panels [first, last)] = (c +) a[rows, depth] b; c's rows lie cStep apart. On one thread.
+  void run(const Rows &a, const float *packed, int64_t first, int64_t last, float *c, int64_t cStep, bool add) const;
 
 private:
   int64_t depth, columns;

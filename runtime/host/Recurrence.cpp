@@ -125,7 +125,7 @@ private:
   void multiply(const Part &part, int64_t gate, const float *from, int64_t fromStep, float *to, int64_t units,
                 bool add = false) const {
     const int64_t step = units * g.width;
-    product.run(from + part.row * fromStep, fromStep, part.end - part.row, weights + gate * product.packedSize(),
+    product.run({from + part.row * fromStep, fromStep, part.end - part.row}, weights + gate * product.packedSize(),
                 part.first, part.last, to + part.row * step, step, add);
   }
 

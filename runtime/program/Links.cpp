@@ -61,7 +61,7 @@ LinkRates measureCopies(int samples) {
 /// Half arithmetic, half memory traffic, roughly as in a step.
 class Burst {
 public:
-  Burst() : product("link", {side, side}, {side, side}, {side, side}, false, false), statistics("link", image, 1e-5f) {
+  Burst() : product("link", {side, side}, {side, side}, {side, side}), statistics("link", image, 1e-5f) {
     buildPrimitives();
     a = place({side, side}), b = place({side, side}), c = place({side, side}), x = place(image, Layout::NHWC);
     mean = place({image[1]}), rstd = place({image[1]});

@@ -436,7 +436,7 @@ sched.program @class {
 
 sched.program @too_few_arguments {
   %a = sched.buffer "a" device bytes(4) result(0)
-  // expected-error @below {{Matmul takes 5 to 11 arguments (a, b, c, transposeA, transposeB, alpha, beta, bias, algorithm, factors, result), not 1}}
+  // expected-error @below {{Matmul takes 3 arguments (a, b, c), not 1}}
   sched.run compute "f" ins() outs(%a : tensor<1xf32>) versions [] -> [1] calls [#sched.call<"Matmul", [array<i64: 8, 8>], "run">]
 }
 
@@ -454,6 +454,38 @@ sched.program @argument_type {
   %a = sched.buffer "a" device bytes(4) result(0)
   // expected-error @below {{'axis', argument 1 of Softmax, is never true}}
   sched.run compute "f" ins() outs(%a : tensor<1xf32>) versions [] -> [1] calls [#sched.call<"Softmax", [array<i64: 8, 8>, true, true], "forward">]
+}
+
+// -----
+
+sched.program @option_name {
+  %a = sched.buffer "a" device bytes(4) result(0)
+  // expected-error @below {{Conv has no option "alpha" (groups, bias, algorithm, type)}}
+  sched.run compute "f" ins() outs(%a : tensor<1xf32>) versions [] -> [1] calls [#sched.call<"Conv", [{alpha = 2.0 : f32}], "forward">]
+}
+
+// -----
+
+sched.program @option_type {
+  %a = sched.buffer "a" device bytes(4) result(0)
+  // expected-error @below {{'alpha', an option of Matmul, is never 2}}
+  sched.run compute "f" ins() outs(%a : tensor<1xf32>) versions [] -> [1] calls [#sched.call<"Matmul", [array<i64: 8, 8>, array<i64: 8, 8>, array<i64: 8, 8>, {alpha = 2}], "run">]
+}
+
+// -----
+
+sched.program @options_of_none {
+  %a = sched.buffer "a" device bytes(4) result(0)
+  // expected-error @below {{Lamb takes 1 arguments (w), not 2}}
+  sched.run compute "f" ins() outs(%a : tensor<1xf32>) versions [] -> [1] calls [#sched.call<"Lamb", [array<i64: 8>, {alpha = 2}], "update">]
+}
+
+// -----
+
+sched.program @options_of_a_function {
+  %a = sched.buffer "a" device bytes(4) result(0)
+  // expected-error @below {{the function "run" cannot take {alpha = 2 : i64}}}
+  sched.run compute "f" ins() outs(%a : tensor<1xf32>) versions [] -> [1] calls [#sched.call<"", [{alpha = 2}], "run">]
 }
 
 // -----

@@ -11,7 +11,7 @@
 // CHECK-NEXT: %rows = sched.buffer "rows" device bytes(64) at(1792) live(2, 2)
 // CHECK-NEXT: %z = sched.buffer "z" device bytes(512) at(2048) live(3, 3)
 // CHECK-NEXT: %work = sched.buffer "work" device bytes(512) at(1280) live(1, 1)
-// CHECK-NEXT: sched.run compute "matmul" ins(%x : tensor<8x8xf32>, %w : tensor<8x8xf32>) outs(%y : tensor<8x8xf32>) scratch(%work) versions [0, 0] -> [1] calls [#sched.call<"Matmul", [array<i64: 8, 8>, array<i64: 8, 8>, array<i64: 8, 8>, false, true], "run", <in 0>, <in 1>, <none>, <out 0>, <scratch>>] attributes {backward, suffix = "_dx"}
+// CHECK-NEXT: sched.run compute "matmul" ins(%x : tensor<8x8xf32>, %w : tensor<8x8xf32>) outs(%y : tensor<8x8xf32>) scratch(%work) versions [0, 0] -> [1] calls [#sched.call<"Matmul", [array<i64: 8, 8>, array<i64: 8, 8>, array<i64: 8, 8>, {transposeB = true}], "run", <in 0>, <in 1>, <none>, <out 0>, <scratch>>] attributes {backward, suffix = "_dx"}
 // CHECK-NEXT: sched.run compute "embedding" ins(%y : tensor<8x8xf32>, %ids : tensor<2xi64>) outs(%rows : tensor<2x8xf32>) versions [1, 0] -> [1] calls [#sched.call<"Embedding", [array<i64: 8, 8>, array<i64: 2>], "forward", <in 0>, <in 1>, <out 0>>] role(rerun) ids <in 1 below 8 or -100> attributes {gathers}
 // CHECK-NEXT: sched.run compute "softmax" ins(%w at 0 : tensor<4x8xf32>) outs(%z at 256 : tensor<4x8xf32>) versions [0] -> [1]
 // CHECK-NEXT: %ready = sched.record compute "ready"
@@ -30,7 +30,7 @@ sched.program @step device(4096) host(512) base(768) {
   %rows = sched.buffer "rows" device bytes(64) at(1792) live(2, 2)
   %z = sched.buffer "z" device bytes(512) at(2048) live(3, 3)
   %work = sched.buffer "work" device bytes(512) at(1280) live(1, 1)
-  sched.run compute "matmul" ins(%x : tensor<8x8xf32>, %w : tensor<8x8xf32>) outs(%y : tensor<8x8xf32>) scratch(%work) versions [0, 0] -> [1] calls [#sched.call<"Matmul", [array<i64: 8, 8>, array<i64: 8, 8>, array<i64: 8, 8>, false, true], "run", <in 0>, <in 1>, <none>, <out 0>, <scratch>>] attributes {backward, suffix = "_dx"}
+  sched.run compute "matmul" ins(%x : tensor<8x8xf32>, %w : tensor<8x8xf32>) outs(%y : tensor<8x8xf32>) scratch(%work) versions [0, 0] -> [1] calls [#sched.call<"Matmul", [array<i64: 8, 8>, array<i64: 8, 8>, array<i64: 8, 8>, {transposeB = true}], "run", <in 0>, <in 1>, <none>, <out 0>, <scratch>>] attributes {backward, suffix = "_dx"}
   sched.run compute "embedding" ins(%y : tensor<8x8xf32>, %ids : tensor<2xi64>) outs(%rows : tensor<2x8xf32>) versions [1, 0] -> [1] calls [#sched.call<"Embedding", [array<i64: 8, 8>, array<i64: 2>], "forward", <in 0>, <in 1>, <out 0>>] role(rerun) ids <in 1 below 8 or -100> attributes {gathers}
   sched.run compute "softmax" ins(%w at 0 : tensor<4x8xf32>) outs(%z at 256 : tensor<4x8xf32>) versions [0] -> [1] calls [#sched.call<"Softmax", [array<i64: 4, 8>, 1 : i64, false], "forward", <in 0>, <out 0>>]
   %ready = sched.record compute "ready"

@@ -102,7 +102,8 @@ double measure(const Layer &layer, int64_t batch, ConvPass pass) {
   const auto [in, extent, out, kernel, stride, groups] = layer;
   const int64_t pad = kernel / 2, side = (extent + 2 * pad - kernel) / stride + 1;
   const Shape x{batch, in, extent, extent}, w{out, in / groups, kernel, kernel}, y{batch, out, side, side};
-  const Conv conv("conv", pass, x, w, y, {{kernel, kernel}, {stride, stride}, {pad, pad, pad, pad}}, groups, false);
+  const Conv conv("conv", pass, x, w, y, {{kernel, kernel}, {stride, stride}, {pad, pad, pad, pad}},
+                  ConvOptions().withGroups(groups));
   buildPrimitives();
   const Tensor tx = device(0, x, Layout::NHWC), ty = device(tx.bytes(), y, Layout::NHWC);
   const Tensor tw = device(ty.offset + ty.bytes(), w);
@@ -181,8 +182,10 @@ void elementwise(int64_t batch) {
 
 void attention(int64_t batch, int64_t tokens, bool causal) {
   const Shape shape{batch, 12, tokens, 64};
-  const Attention forward("attention", AttentionPass::Forward, shape, shape, shape, {}, {}, 0.125f, causal),
-      backward("attention", AttentionPass::Backward, shape, shape, shape, {}, {}, 0.125f, causal);
+  const Attention forward("attention", AttentionPass::Forward, shape, shape, shape, 0.125f,
+                          AttentionOptions().withCausal(causal)),
+      backward("attention", AttentionPass::Backward, shape, shape, shape, 0.125f,
+               AttentionOptions().withCausal(causal));
   size_t end = 0;
   auto tensor = [&end](Shape extents) { return device(std::exchange(end, end + device(0, extents).bytes()), extents); };
   Tensor t[8];

@@ -165,42 +165,42 @@ struct ReluBackward {
 struct Kernels {
   SLUICE_SEQUENCE Kernels() {}
   const Conv features_0{"/features/features.0/Conv", ConvPass::Forward, {8, 3, 16, 16}, {8, 3, 3, 3}, {8, 8, 16, 16},
-      {{3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}}, 1, true, {"jit:sse41"}};
+      {{3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}}, ConvOptions().withAlgorithm({"jit:sse41"}).withBias(true)};
   const Fused<Relu> features_1_Relu{"/features/features.1/Relu", {8, 8, 16, 16}, Layout::NHWC, {features_0_y},
       {features_0_y}, {}};
   const MaxPool features_2_MaxPool{"/features/features.2/MaxPool", {8, 8, 16, 16}, {8, 8, 8, 8},
       {{2, 2}, {2, 2}, {0, 0, 0, 0}, {1, 1}}};
   const Conv features_3{"/features/features.3/Conv", ConvPass::Forward, {8, 8, 8, 8}, {16, 8, 3, 3}, {8, 16, 8, 8},
-      {{3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}}, 1, true, {"jit:sse41"}};
+      {{3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}}, ConvOptions().withAlgorithm({"jit:sse41"}).withBias(true)};
   const Fused<Relu> features_4_Relu{"/features/features.4/Relu", {8, 16, 8, 8}, Layout::NHWC, {features_3_y},
       {features_3_y}, {}};
   const Conv features_5{"/features/features.5/Conv", ConvPass::Forward, {8, 16, 8, 8}, {16, 16, 3, 3}, {8, 16, 8, 8},
-      {{3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}}, 1, true, {"jit:sse41"}};
+      {{3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}}, ConvOptions().withAlgorithm({"jit:sse41"}).withBias(true)};
   const Fused<Relu> features_6_Relu{"/features/features.6/Relu", {8, 16, 8, 8}, Layout::NHWC, {features_5_y},
       {features_5_y}, {}};
   const MaxPool features_7_MaxPool{"/features/features.7/MaxPool", {8, 16, 8, 8}, {8, 16, 4, 4},
       {{2, 2}, {2, 2}, {0, 0, 0, 0}, {1, 1}}};
   const Reorder flatten{"/Flatten", features_7_MaxPool_y, flatten_y, {}};
-  const Matmul classifier_0{"/classifier/classifier.0/Gemm", {8, 256}, {24, 256}, {8, 24}, false, true, 1.0f, 1.0f,
-      {24}, {"blocked"}};
+  const Matmul classifier_0{"/classifier/classifier.0/Gemm", {8, 256}, {24, 256}, {8, 24}, MatmulOptions()
+      .withAlgorithm({"blocked"}).withBias({24}).withTransposeB(true)};
   const Fused<Relu> classifier_1_Relu{"/classifier/classifier.1/Relu", {8, 24}, Layout::RowMajor, {classifier_0_y},
       {classifier_0_y}, {}};
-  const Matmul classifier_2{"/classifier/classifier.2/Gemm", {8, 24}, {10, 24}, {8, 10}, false, true, 1.0f, 1.0f, {10},
-      {"blocked"}};
+  const Matmul classifier_2{"/classifier/classifier.2/Gemm", {8, 24}, {10, 24}, {8, 10}, MatmulOptions()
+      .withAlgorithm({"blocked"}).withBias({10}).withTransposeB(true)};
   const Loss loss{"loss", LossKind::SoftmaxCrossEntropy, {8, 10}};
   const Loss loss_grad{"loss", LossKind::SoftmaxCrossEntropy, {8, 10}};
-  const Matmul classifier_2_grad_2{"/classifier/classifier.2/Gemm", {8, 10}, {8, 24}, {10, 24}, true, false, 1.0f, 1.0f,
-      {}, {"blocked"}};
+  const Matmul classifier_2_grad_2{"/classifier/classifier.2/Gemm", {8, 10}, {8, 24}, {10, 24}, MatmulOptions()
+      .withAlgorithm({"blocked"}).withTransposeA(true)};
   const SumTo classifier_2_grad_3{"/classifier/classifier.2/Gemm", classifier_2_y, classifier_2_bias_grad};
-  const Matmul classifier_2_grad_4{"/classifier/classifier.2/Gemm", {8, 10}, {10, 24}, {8, 24}, false, false, 1.0f,
-      1.0f, {}, {"blocked"}};
+  const Matmul classifier_2_grad_4{"/classifier/classifier.2/Gemm", {8, 10}, {10, 24}, {8, 24}, MatmulOptions()
+      .withAlgorithm({"blocked"})};
   const Fused<ReluBackward> classifier_1_Relu_grad{"/classifier/classifier.1/Relu", {8, 24}, Layout::RowMajor,
       {classifier_2_grad, classifier_0_y}, {classifier_2_grad}, {}};
-  const Matmul classifier_0_grad_2{"/classifier/classifier.0/Gemm", {8, 24}, {8, 256}, {24, 256}, true, false, 1.0f,
-      1.0f, {}, {"blocked"}};
+  const Matmul classifier_0_grad_2{"/classifier/classifier.0/Gemm", {8, 24}, {8, 256}, {24, 256}, MatmulOptions()
+      .withAlgorithm({"blocked"}).withTransposeA(true)};
   const SumTo classifier_0_grad_3{"/classifier/classifier.0/Gemm", classifier_2_grad, classifier_0_bias_grad};
-  const Matmul classifier_0_grad_4{"/classifier/classifier.0/Gemm", {8, 24}, {24, 256}, {8, 256}, false, false, 1.0f,
-      1.0f, {}, {"blocked"}};
+  const Matmul classifier_0_grad_4{"/classifier/classifier.0/Gemm", {8, 24}, {24, 256}, {8, 256}, MatmulOptions()
+      .withAlgorithm({"blocked"})};
   const Reorder features_7_MaxPool_grad_3{"/features/features.7/MaxPool", as(classifier_0_grad, {8, 16, 4, 4}),
       features_7_MaxPool_grad, {}};
   const MaxPool features_7_MaxPool_grad_4{"/features/features.7/MaxPool", {8, 16, 8, 8}, {8, 16, 4, 4},
@@ -208,44 +208,45 @@ struct Kernels {
   const Fused<ReluBackward> features_6_Relu_grad{"/features/features.6/Relu", {8, 16, 8, 8}, Layout::NHWC,
       {features_7_MaxPool_grad_2, features_5_y}, {features_7_MaxPool_grad_2}, {}};
   const Conv features_5_dw{"/features/features.5/Conv", ConvPass::BackwardWeight, {8, 16, 8, 8}, {16, 16, 3, 3},
-      {8, 16, 8, 8}, {{3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}}, 1, true, {"blocked"}};
+      {8, 16, 8, 8}, {{3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}}, ConvOptions().withAlgorithm({"blocked"}).withBias(true)};
   const Conv features_5_dx_2{"/features/features.5/Conv", ConvPass::BackwardData, {8, 16, 8, 8}, {16, 16, 3, 3},
-      {8, 16, 8, 8}, {{3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}}, 1, false, {"blocked"}};
+      {8, 16, 8, 8}, {{3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}}, ConvOptions().withAlgorithm({"blocked"})};
   const Fused<ReluBackward> features_4_Relu_grad{"/features/features.4/Relu", {8, 16, 8, 8}, Layout::NHWC,
       {features_5_dx, features_3_y}, {features_5_dx}, {}};
   const Conv features_3_dw{"/features/features.3/Conv", ConvPass::BackwardWeight, {8, 8, 8, 8}, {16, 8, 3, 3},
-      {8, 16, 8, 8}, {{3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}}, 1, true, {"blocked"}};
+      {8, 16, 8, 8}, {{3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}}, ConvOptions().withAlgorithm({"blocked"}).withBias(true)};
   const Conv features_3_dx_2{"/features/features.3/Conv", ConvPass::BackwardData, {8, 8, 8, 8}, {16, 8, 3, 3},
-      {8, 16, 8, 8}, {{3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}}, 1, false, {"blocked"}};
+      {8, 16, 8, 8}, {{3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}}, ConvOptions().withAlgorithm({"blocked"})};
   const MaxPool features_2_MaxPool_grad_2{"/features/features.2/MaxPool", {8, 8, 16, 16}, {8, 8, 8, 8},
       {{2, 2}, {2, 2}, {0, 0, 0, 0}, {1, 1}}};
   const Fused<ReluBackward> features_1_Relu_grad{"/features/features.1/Relu", {8, 8, 16, 16}, Layout::NHWC,
       {features_2_MaxPool_grad, features_0_y_back}, {features_2_MaxPool_grad}, {}};
   const Conv features_0_dw{"/features/features.0/Conv", ConvPass::BackwardWeight, {8, 3, 16, 16}, {8, 3, 3, 3},
-      {8, 8, 16, 16}, {{3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}}, 1, true, {"blocked"}};
+      {8, 8, 16, 16}, {{3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}}, ConvOptions().withAlgorithm({"blocked"}).withBias(true)};
   const Conv eval_features_0{"/features/features.0/Conv", ConvPass::Forward, {8, 3, 16, 16}, {8, 3, 3, 3},
-      {8, 8, 16, 16}, {{3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}}, 1, true, {"jit:sse41"}};
+      {8, 8, 16, 16}, {{3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}}, ConvOptions().withAlgorithm({"jit:sse41"})
+      .withBias(true)};
   const Fused<Relu> eval_features_1_Relu{"/features/features.1/Relu", {8, 8, 16, 16}, Layout::NHWC, {features_0_y_2},
       {features_0_y_2}, {}};
   const MaxPool eval_features_2_MaxPool{"/features/features.2/MaxPool", {8, 8, 16, 16}, {8, 8, 8, 8},
       {{2, 2}, {2, 2}, {0, 0, 0, 0}, {1, 1}}};
   const Conv eval_features_3{"/features/features.3/Conv", ConvPass::Forward, {8, 8, 8, 8}, {16, 8, 3, 3}, {8, 16, 8, 8},
-      {{3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}}, 1, true, {"jit:sse41"}};
+      {{3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}}, ConvOptions().withAlgorithm({"jit:sse41"}).withBias(true)};
   const Fused<Relu> eval_features_4_Relu{"/features/features.4/Relu", {8, 16, 8, 8}, Layout::NHWC, {features_3_y_2},
       {features_3_y_2}, {}};
   const Conv eval_features_5{"/features/features.5/Conv", ConvPass::Forward, {8, 16, 8, 8}, {16, 16, 3, 3},
-      {8, 16, 8, 8}, {{3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}}, 1, true, {"jit:sse41"}};
+      {8, 16, 8, 8}, {{3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}}, ConvOptions().withAlgorithm({"jit:sse41"}).withBias(true)};
   const Fused<Relu> eval_features_6_Relu{"/features/features.6/Relu", {8, 16, 8, 8}, Layout::NHWC, {features_5_y_2},
       {features_5_y_2}, {}};
   const MaxPool eval_features_7_MaxPool{"/features/features.7/MaxPool", {8, 16, 8, 8}, {8, 16, 4, 4},
       {{2, 2}, {2, 2}, {0, 0, 0, 0}, {1, 1}}};
   const Reorder eval_flatten{"/Flatten", features_7_MaxPool_y_2, flatten_y_2, {}};
-  const Matmul eval_classifier_0{"/classifier/classifier.0/Gemm", {8, 256}, {24, 256}, {8, 24}, false, true, 1.0f, 1.0f,
-      {24}, {"blocked"}};
+  const Matmul eval_classifier_0{"/classifier/classifier.0/Gemm", {8, 256}, {24, 256}, {8, 24}, MatmulOptions()
+      .withAlgorithm({"blocked"}).withBias({24}).withTransposeB(true)};
   const Fused<Relu> eval_classifier_1_Relu{"/classifier/classifier.1/Relu", {8, 24}, Layout::RowMajor,
       {classifier_0_y_2}, {classifier_0_y_2}, {}};
-  const Matmul eval_classifier_2{"/classifier/classifier.2/Gemm", {8, 24}, {10, 24}, {8, 10}, false, true, 1.0f, 1.0f,
-      {10}, {"blocked"}};
+  const Matmul eval_classifier_2{"/classifier/classifier.2/Gemm", {8, 24}, {10, 24}, {8, 10}, MatmulOptions()
+      .withAlgorithm({"blocked"}).withBias({10}).withTransposeB(true)};
   const Loss eval_loss{"loss", LossKind::SoftmaxCrossEntropy, {8, 10}};
   const Loss eval_loss_2{"loss", LossKind::SoftmaxCrossEntropy, {8, 10}};
 };

@@ -28,6 +28,17 @@ TEST(LineBreaks, BreaksBehindOperatorsAndBeforeChoices) {
                                                                                "    ? 0.0f : alpha;\n");
 }
 
+TEST(LineBreaks, BreaksChainsBeforeTheirCalls) {
+  EXPECT_EQ(breakLines("  Matmul m{MatmulOptions().withBias({1, 2}).withAlpha(2)};\n", 43),
+            "  Matmul m{MatmulOptions().withBias({1, 2})\n"
+            "      .withAlpha(2)};\n");
+  EXPECT_EQ(breakLines("  f(g().first(1).second(2));\n", 16), "  f(g().first(1)\n"
+                                                              "      .second(2));\n");
+  EXPECT_EQ(breakLines("  f(g().first(1).second(2));\n", 15), "  f(g()\n"
+                                                              "      .first(1)\n"
+                                                              "      .second(2));\n");
+}
+
 TEST(LineBreaks, BreaksTypesAndNamesNowhere) {
   EXPECT_EQ(breakLines("constexpr Tensor name;\n", 10), "constexpr Tensor name;\n");
   EXPECT_EQ(breakLines("#include \"runtime/Runtime.h\"\n", 10), "#include \"runtime/Runtime.h\"\n");

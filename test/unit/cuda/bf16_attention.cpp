@@ -49,8 +49,8 @@ protected:
     const Tensor result = output(y), logs = h.tensor({2, g.members * g.rows}), dq = output(c.q), dk = output(c.k),
                  dv = output(c.v);
     auto kernel = [&](AttentionPass pass) {
-      return Attention("attention", pass, c.q, c.k, c.v, c.mask, c.hides ? c.mask : Shape(), 0.3f, c.causal, 0, 0,
-                       type);
+      return Attention("attention", pass, c.q, c.k, c.v, 0.3f,
+                       {c.mask, c.hides ? c.mask : Shape(), c.causal, 0, 0, type});
     };
     const Attention forward = kernel(AttentionPass::Forward), backward = kernel(AttentionPass::Backward);
     forward.forward(h.session.compute, q, k, v, mask, kept, result, logs, h.workspace(forward));

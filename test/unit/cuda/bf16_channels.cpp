@@ -46,8 +46,8 @@ TEST(HALF(Padding), ChangesNoBit) {
     const Tensor tx = h.tensor(sx, Layout::NHWC, withZeros(image, x, sx[1]), half),
                  tw = h.tensor(sw, Layout::NHWC, withZeros(weights, w, sw[1]), half),
                  tdy = h.tensor(y, Layout::NHWC, slope, half), ty = h.image(y, half), tdw = h.tensor(sw);
-    const Conv conv("conv", ConvPass::Forward, sx, sw, y, window, 1, false, {}, half),
-        back("conv", ConvPass::BackwardWeight, sx, sw, y, window, 1, false, {}, half);
+    const Conv conv("conv", ConvPass::Forward, sx, sw, y, window, ConvOptions().withType(half)),
+        back("conv", ConvPass::BackwardWeight, sx, sw, y, window, ConvOptions().withType(half));
     conv.forward(h.session.compute, tx, tw, none, ty, h.workspace(conv));
     back.backwardWeight(h.session.compute, tdy, tx, tdw, none, h.workspace(back));
     forward = h.read(ty), gradient = h.read(tdw);

@@ -20,7 +20,7 @@ protected:
   void TearDown() override { setKernelPolicy(size_t(64) << 20, Precision::FP32); }
 
   ConvNorm kernel(ConvPass pass, bool addend = false) const {
-    return ConvNorm("conv", pass, c.x, c.w, ys, windowOf(c), 1, addend, {}, half, 1e-5f);
+    return ConvNorm("conv", pass, c.x, c.w, ys, windowOf(c), {1, addend, {}, half, 1e-5f});
   }
   Tensor image(const Shape &shape, unsigned seed) {
     return h.tensor(shape, Layout::NHWC, randomHalves(shape.elements(), seed), half);
@@ -94,8 +94,9 @@ TEST(HALF(ConvNorm), IsTwoKernelsWhereNoEngineHasTheEpilogue) {
   const ConvCase &c = odd;
   const Shape ys = outputOf(c);
   Harness h;
-  const ConvNorm both("conv", ConvPass::Forward, c.x, c.w, ys, windowOf(c), 1, false, {}, half, 1e-5f);
-  const Conv conv("conv", ConvPass::Forward, c.x, c.w, ys, windowOf(c), 1, false, {}, half);
+  const ConvNorm both("conv", ConvPass::Forward, c.x, c.w, ys, windowOf(c),
+                      ConvNormOptions().withType(half).withEpsilon(1e-5f));
+  const Conv conv("conv", ConvPass::Forward, c.x, c.w, ys, windowOf(c), ConvOptions().withType(half));
   const BatchNormStatistics statistics("norm", ys, 1e-5f);
   const Tensor x = h.tensor(c.x, Layout::NHWC, randomHalves(c.x.elements(), 1), half),
                w = h.tensor(c.w, Layout::NHWC, randomHalves(c.w.elements(), 2), half), y = h.image(ys, half),

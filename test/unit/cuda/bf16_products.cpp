@@ -16,7 +16,7 @@ protected:
   const Shape ys = outputOf(c);
   Harness h;
 
-  Conv make(ConvPass pass) const { return Conv("conv", pass, c.x, c.w, ys, windowOf(c), c.groups, c.bias, {}, half); }
+  Conv make(ConvPass pass) const { return Conv("conv", pass, c.x, c.w, ys, windowOf(c), {c.groups, c.bias, {}, half}); }
   Tensor image(const Shape &shape, const Numbers &values) { return h.tensor(shape, Layout::NHWC, values, half); }
 };
 
@@ -87,7 +87,7 @@ TEST_P(HALF(Matmul), RoundsItsResultOnce) {
   const bool biased = p.bias.rank > 0, row = biased && p.beta == 1;
   for (DataType type : {DataType::F32, half}) {
     Harness h;
-    const Matmul product("fc", p.a, p.b, p.c, p.transposeA, p.transposeB, p.alpha, p.beta, p.bias, {}, half, type);
+    const Matmul product("fc", p.a, p.b, p.c, {p.transposeA, p.transposeB, p.alpha, p.beta, p.bias, {}, half, type});
     const Tensor c = h.tensor(p.c, Layout::RowMajor, type);
     product.run(h.session.compute, h.tensor(p.a, Layout::RowMajor, a, half), h.tensor(p.b, Layout::RowMajor, b, half),
                 biased ? h.tensor(p.bias, Layout::RowMajor, bias, row ? type : DataType::F32) : none, c,

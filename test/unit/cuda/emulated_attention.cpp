@@ -23,7 +23,7 @@ Passes run(size_t limit, DataType type = half, Shape mask = {}, float ratio = 0)
     t.push_back(h.tensor(shape, Layout::RowMajor, randomHalves(shape.elements(), i), type));
   const Tensor logs = h.tensor({2, 2, 4, 64}), masks = mask.rank ? h.tensor(mask) : none;
   auto kernel = [&](AttentionPass pass) {
-    return Attention("attention", pass, shape, shape, shape, mask, {}, 0.3f, true, ratio, 1, type);
+    return Attention("attention", pass, shape, shape, shape, 0.3f, {mask, {}, true, ratio, 1, type});
   };
   const Attention forward = kernel(AttentionPass::Forward), backward = kernel(AttentionPass::Backward);
   Passes made{{}, -cudnn_frontend::executions, 0};
@@ -79,8 +79,8 @@ Passes runPacked(size_t limit) {
                dy = h.tensor(result, Layout::RowMajor, gradient, half),
                y = h.tensor(result, Layout::RowMajor, gradient, half), logs = h.tensor({2, 4, 64});
   auto kernel = [&](AttentionPass pass) {
-    return Attention("attention", pass, shape, shape, shape, {}, {}, 0.3f, true, 0, 1, half, {}, part(0), part(1),
-                     part(2), order);
+    return Attention("attention", pass, shape, shape, shape, 0.3f,
+                     {{}, {}, true, 0, 1, half, {}, part(0), part(1), part(2), order});
   };
   const Attention forward = kernel(AttentionPass::Forward), backward = kernel(AttentionPass::Backward);
   Passes made{{}, -cudnn_frontend::executions, 0};

@@ -22,7 +22,9 @@ Passes run(const ConvCase &c, DataType type, Precision precision, size_t limit) 
                w = h.tensor(c.w, order, randomNumbers(c.w.elements(), 2), type),
                dy = h.tensor(ys, Layout::NHWC, randomNumbers(ys.elements(), 3), type);
   const Tensor y = h.image(ys, type), dx = h.image(c.x, type), dw = h.tensor(c.w);
-  auto conv = [&](ConvPass pass) { return Conv("conv", pass, c.x, c.w, ys, windowOf(c), c.groups, false, {}, type); };
+  auto conv = [&](ConvPass pass) {
+    return Conv("conv", pass, c.x, c.w, ys, windowOf(c), ConvOptions().withGroups(c.groups).withType(type));
+  };
   const Conv forward = conv(ConvPass::Forward), data = conv(ConvPass::BackwardData),
              weight = conv(ConvPass::BackwardWeight);
   const int before = cudnn_frontend::executions;

@@ -9,11 +9,11 @@ namespace {
 /// The emulator takes no pads that differ from side to side, like cuDNN.
 TEST(Notes, NameAConvolutionThatCudnnDoesNotTake) {
   const Window even{{3, 3}, {1, 1}, {1, 1, 1, 1}}, uneven{{2, 2}, {1, 1}, {0, 0, 1, 1}};
-  const Conv taken("/taken/Conv", ConvPass::Forward, {1, 3, 5, 5}, {2, 3, 3, 3}, {1, 2, 5, 5}, even, 1, false);
+  const Conv taken("/taken/Conv", ConvPass::Forward, {1, 3, 5, 5}, {2, 3, 3, 3}, {1, 2, 5, 5}, even);
   buildPrimitives();
   EXPECT_EQ(memoryNotes().find("/taken/Conv"), std::string::npos);
-  const Conv refused("/refused/Conv", ConvPass::Forward, {1, 3, 5, 5}, {2, 3, 2, 2}, {1, 2, 5, 5}, uneven, 1, false);
-  const Conv same("/same/Conv", ConvPass::Forward, {1, 3, 5, 5}, {2, 3, 2, 2}, {1, 2, 5, 5}, uneven, 1, false);
+  const Conv refused("/refused/Conv", ConvPass::Forward, {1, 3, 5, 5}, {2, 3, 2, 2}, {1, 2, 5, 5}, uneven);
+  const Conv same("/same/Conv", ConvPass::Forward, {1, 3, 5, 5}, {2, 3, 2, 2}, {1, 2, 5, 5}, uneven);
   buildPrimitives();
   const std::string notes = memoryNotes();
   EXPECT_NE(notes.find("runs on a direct kernel, which is slow: cuDNN does not take it (the emulator refuses it)"),
@@ -25,8 +25,8 @@ TEST(Notes, NameAConvolutionThatCudnnDoesNotTake) {
 /// Only the first note of a process is told whole: ctest runs each test in one of its own.
 TEST(Notes, NameAnAttentionThatCudnnIsNotAskedFor) {
   const Shape shape{2, 16, 8};
-  const Attention masked("/masked/Softmax", AttentionPass::Forward, shape, shape, shape, {16}, {}, 1, false, 0, 0,
-                         DataType::BF16);
+  const Attention masked("/masked/Softmax", AttentionPass::Forward, shape, shape, shape, 1,
+                         AttentionOptions().withMask({16}).withType(DataType::BF16));
   buildPrimitives();
   const std::string notes = memoryNotes();
   EXPECT_NE(notes.find("runs on kernels of our own, which are slow: cuDNN's attention is asked where"),
@@ -36,8 +36,8 @@ TEST(Notes, NameAnAttentionThatCudnnIsNotAskedFor) {
 
 TEST(Notes, SayNothingOfAnAttentionThatCudnnRuns) {
   const Shape shape{2, 16, 8};
-  const Attention plain("/plain/Softmax", AttentionPass::Forward, shape, shape, shape, {}, {}, 1, false, 0, 0,
-                        DataType::BF16);
+  const Attention plain("/plain/Softmax", AttentionPass::Forward, shape, shape, shape, 1,
+                        AttentionOptions().withType(DataType::BF16));
   buildPrimitives();
   const std::string notes = memoryNotes();
   EXPECT_EQ(notes.find("/plain/Softmax"), std::string::npos) << notes;

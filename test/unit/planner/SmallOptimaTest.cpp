@@ -142,18 +142,24 @@ class Cuts {
 public:
   Cuts(const Chain &chain, const RotorTable &rotor, double memory) : c(chain), rotor(rotor), memory(memory) {}
 
+  /// Bytes that stay in memory and that the link owes, out and back, after what took `time`.
+  struct State {
+    double stays, out, back;
+    Seconds time;
+  };
+
   Seconds best = never;
-  void from(int i, bool all, double stays, double out, double back, Seconds time) {
+  void from(int i, bool all, const State &s) {
     const int n = c.uF.size();
     if (i == n) {
-      best = std::min(best, time + std::max(0.0, (out + back) / c.bandwidth));
+      best = std::min(best, s.time + std::max(0.0, (s.out + s.back) / c.bandwidth));
       return;
     }
-    const double input = c.x[i] + (all && i > 0 ? c.saved[i - 1] : 0), left = memory - stays - input;
+    const double input = c.x[i] + (all && i > 0 ? c.saved[i - 1] : 0), left = memory - s.stays - input;
     const double made = c.moved(i + 1), needF = made + c.exF[i], needB = made + c.y[i] + c.y[i + 1] + c.exB[i];
     if (needF <= left && needB <= left)
-      leave(i + 1, true, input, stays, out, back, time, c.uF[i] + waits(needF + std::max(out, 0.0) - left),
-            c.uB[i] + waits(needB + std::max(back, 0.0) - left));
+      leave(i + 1, true, input, s, c.uF[i] + waits(needF + std::max(s.out, 0.0) - left),
+            c.uB[i] + waits(needB + std::max(s.back, 0.0) - left));
     for (int j = i; j < n; ++j) {
       Seconds run = 0;
       double most = 0, late = 0;
@@ -166,20 +172,20 @@ public:
       const Seconds again = rotor.best(left, i, j);
       if (most > left || !std::isfinite(again))
         continue;
-      const Seconds copy = std::max(back, 0.0) / c.bandwidth;
-      leave(j + 1, false, input, stays, out, back, time, run + waits(late + std::max(out, 0.0) - left),
+      const Seconds copy = std::max(s.back, 0.0) / c.bandwidth;
+      leave(j + 1, false, input, s, run + waits(late + std::max(s.out, 0.0) - left),
             copy > 0 ? (std::max(again, copy) + again + copy) / 2 : again);
     }
   }
 
 private:
   Seconds waits(double bytes) const { return std::max(0.0, bytes) / c.bandwidth; }
-  void leave(int next, bool all, double input, double stays, double out, double back, Seconds time, Seconds f,
-             Seconds b) {
-    from(next, all, stays + input, out - f * c.bandwidth, back - b * c.bandwidth, time + f + b);
+  void leave(int next, bool all, double input, const State &s, Seconds f, Seconds b) {
+    from(next, all, {s.stays + input, s.out - f * c.bandwidth, s.back - b * c.bandwidth, s.time + f + b});
     if (input > 0)
-      from(next, all, stays, std::max(out, 0.0) + input - f * c.bandwidth,
-           std::max(back - b * c.bandwidth, 0.0) + input, time + f + b);
+      from(next, all,
+           {s.stays, std::max(s.out, 0.0) + input - f * c.bandwidth, std::max(s.back - b * c.bandwidth, 0.0) + input,
+            s.time + f + b});
   }
 
   const Chain &c;
@@ -198,7 +204,7 @@ TEST(SmallOptima, PofoEqualsEnumerationOfItsModel) {
     const RotorTable rotor(chain, 200);
     const double memory = chainPeak(chain) * (0.4 + 0.1 * (seed % 6));
     Cuts cuts(chain, rotor, memory + byteSlack(chain));
-    cuts.from(0, false, 0, 0, 0, 0);
+    cuts.from(0, false, {0, 0, 0, 0});
     const auto schedules = pofoSchedules(chain, rotor, memory, 1, 100000);
     ASSERT_EQ(schedules.empty(), !std::isfinite(cuts.best)) << "seed " << seed;
     if (schedules.empty())

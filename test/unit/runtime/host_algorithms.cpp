@@ -125,7 +125,7 @@ TEST(AlgorithmChoices, AnUnknownOneIsRefused) {
       EXPECT_THROW(makeConvEngine(g, false, {c.name.c_str(), 3}), MemoryNotAvailable) << c.name;
     }
   }
-  EXPECT_THROW(Matmul("fc", {2, 3}, {3, 4}, {2, 4}, false, false, 1, 1, {}, {"unknown"}), MemoryNotAvailable);
+  EXPECT_THROW(Matmul("fc", {2, 3}, {3, 4}, {2, 4}, MatmulOptions().withAlgorithm({"unknown"})), MemoryNotAvailable);
 }
 
 TEST(AlgorithmChoices, OurProductsGiveTheSameAsTheOthers) {
@@ -145,8 +145,9 @@ TEST(AlgorithmChoices, OurProductsGiveTheSameAsTheOthers) {
         const Shape row{p.c[p.c.rank - 1]};
         const Tensor bias = h.tensor(row, Layout::RowMajor, randomNumbers(row[0], 3), result);
         const Tensor c = h.tensor(p.c, Layout::RowMajor, result), d = h.tensor(p.c, Layout::RowMajor, result);
-        const Matmul any("any", p.a, p.b, p.c, p.transposeA, p.transposeB, 0.5f, 1, row, {}, type, result);
-        const Matmul ours("ours", p.a, p.b, p.c, p.transposeA, p.transposeB, 0.5f, 1, row, {"blocked"}, type, result);
+        MatmulOptions options{p.transposeA, p.transposeB, 0.5f, 1, row, {}, type, result};
+        const Matmul any("any", p.a, p.b, p.c, options);
+        const Matmul ours("ours", p.a, p.b, p.c, options.withAlgorithm({"blocked"}));
         any.run(h.session.compute, a, b, bias, c, h.workspace(any));
         ours.run(h.session.compute, a, b, bias, d, h.workspace(ours));
         const Numbers want = h.read(c), have = h.read(d);

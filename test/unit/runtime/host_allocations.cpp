@@ -75,9 +75,9 @@ TEST(Allocations, Convolutions) {
     const Window window{{c.w[2], c.w[3]}, {c.stride, c.stride}, {c.pad, c.pad, c.pad, c.pad}};
     Harness h;
     const Tensor tx = h.image(c.x), tw = h.tensor(c.w), ty = h.image(y);
-    const Conv forward("conv", ConvPass::Forward, c.x, c.w, y, window, c.groups, false);
-    const Conv data("conv", ConvPass::BackwardData, c.x, c.w, y, window, c.groups, false);
-    const Conv weight("conv", ConvPass::BackwardWeight, c.x, c.w, y, window, c.groups, false);
+    const Conv forward("conv", ConvPass::Forward, c.x, c.w, y, window, ConvOptions().withGroups(c.groups));
+    const Conv data("conv", ConvPass::BackwardData, c.x, c.w, y, window, ConvOptions().withGroups(c.groups));
+    const Conv weight("conv", ConvPass::BackwardWeight, c.x, c.w, y, window, ConvOptions().withGroups(c.groups));
     const Tensor a = h.workspace(forward), b = h.workspace(data), d = h.workspace(weight);
     Stream &stream = h.session.compute;
     EXPECT_LE(largestAllocation(h.session, [&] { forward.forward(stream, tx, tw, none, ty, a); }), smallObjects);
@@ -90,8 +90,8 @@ TEST(Allocations, LargeLinearLayer) {
   Harness h(size_t(128) << 20);
   const Shape x{16, 4096}, w{2048, 4096}, y{16, 2048};
   const Tensor tx = h.tensor(x), tw = h.tensor(w), ty = h.tensor(y), bias = h.tensor({2048});
-  const Matmul forward("fc", x, w, y, false, true, 1, 1, {2048}), data("fc", y, w, x, false, false),
-      weight("fc", y, x, w, true, false);
+  const Matmul forward("fc", x, w, y, MatmulOptions().withTransposeB(true).withBias({2048})), data("fc", y, w, x),
+      weight("fc", y, x, w, MatmulOptions().withTransposeA(true));
   const Tensor a = h.workspace(forward), b = h.workspace(data), c = h.workspace(weight);
   Stream &stream = h.session.compute;
   EXPECT_LE(largestAllocation(h.session, [&] { forward.run(stream, tx, tw, bias, ty, a); }), smallObjects);

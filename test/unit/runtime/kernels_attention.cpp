@@ -118,9 +118,9 @@ protected:
       t.kept = input(c.kept, kept);
     for (const Tensor &result : {t.y, t.dq, t.dk, t.dv}) // nothing of what was there stays
       h.write(result, randomNumbers(result.shape.elements(), 9));
-    const Attention forward("attention", AttentionPass::Forward, c.q, c.k, c.v, c.mask, c.kept, scale, c.causal,
-                            c.ratio, key),
-        backward("attention", AttentionPass::Backward, c.q, c.k, c.v, c.mask, c.kept, scale, c.causal, c.ratio, key);
+    const AttentionOptions options{c.mask, c.kept, c.causal, c.ratio, key};
+    const Attention forward("attention", AttentionPass::Forward, c.q, c.k, c.v, scale, options),
+        backward("attention", AttentionPass::Backward, c.q, c.k, c.v, scale, options);
     h.session.state.seed = 3, h.session.state.step = 2;
     forward.forward(h.session.compute, t.q, t.k, t.v, t.mask, t.kept, t.y, t.sums, h.workspace(forward));
     backward.backward(h.session.compute, t.dy, t.q, t.k, t.v, t.mask, t.kept, t.y, t.sums, t.dq, t.dk, t.dv,
@@ -192,6 +192,7 @@ TEST_P(Views, GiveTheBitsOfCopies) {
   for (unsigned i = 0; i < 4; ++i)
     in.push_back(randomNumbers(s.elements(), i));
   std::vector<Numbers> plain, viewed;
+  const AttentionOptions options{{}, {}, true, 0.2f, key};
   {
     Harness h;
     h.session.state.seed = 3, h.session.state.step = 2;
@@ -200,8 +201,8 @@ TEST_P(Views, GiveTheBitsOfCopies) {
       t.push_back(h.tensor(s, Layout::RowMajor, numbers));
     const Tensor y = h.tensor(s), sums = h.tensor({s[0], s[1], s[2]}), dq = h.tensor(s), dk = h.tensor(s),
                  dv = h.tensor(s);
-    const Attention forward("a", AttentionPass::Forward, s, s, s, {}, {}, scale, true, 0.2f, key),
-        backward("a", AttentionPass::Backward, s, s, s, {}, {}, scale, true, 0.2f, key);
+    const Attention forward("a", AttentionPass::Forward, s, s, s, scale, options),
+        backward("a", AttentionPass::Backward, s, s, s, scale, options);
     forward.forward(h.session.compute, t[0], t[1], t[2], none, none, y, sums, h.workspace(forward));
     backward.backward(h.session.compute, t[3], t[0], t[1], t[2], none, none, y, sums, dq, dk, dv,
                       h.workspace(backward));
@@ -212,8 +213,9 @@ TEST_P(Views, GiveTheBitsOfCopies) {
   auto part = [&](int64_t i) { return Shape{i * width, 3 * width, s[3], 3 * width * s[0]}; };
   const Shape order{0, width, s[3], width * s[0]}, all{s[2], s[0], 3 * width}, result{s[2], s[0], s[1], s[3]};
   auto kernel = [&](AttentionPass pass) {
-    return Attention("a", pass, s, s, s, {}, {}, scale, true, 0.2f, key, DataType::F32, {}, part(0), part(1), part(2),
-                     order);
+    return Attention(
+        "a", pass, s, s, s, scale,
+        AttentionOptions(options).withQView(part(0)).withKView(part(1)).withVView(part(2)).withYView(order));
   };
   const Attention forward = kernel(AttentionPass::Forward), backward = kernel(AttentionPass::Backward);
   const Tensor qkv = h.tensor(all, Layout::RowMajor, packed({in[0], in[1], in[2]}, s)),
@@ -235,7 +237,7 @@ INSTANTIATE_TEST_SUITE_P(Cases, Views,
 TEST(Attention, KeepsWhatIsNoNumber) {
   const Shape shape{2, 4};
   Harness h;
-  const Attention attention("a", AttentionPass::Forward, shape, shape, shape, {}, {}, 1);
+  const Attention attention("a", AttentionPass::Forward, shape, shape, shape, 1);
   Numbers q = randomNumbers(8, 1);
   for (size_t i = 0; i < 4; ++i)
     q[i] = std::nan("");
@@ -253,8 +255,8 @@ TEST(Attention, ComputesRowsThatANumberHidesWhole) {
   const Shape shape{2, 5, 4}, mask{5, 1};
   auto run = [&](double number) {
     Harness h;
-    const Attention forward("a", AttentionPass::Forward, shape, shape, shape, mask, {}, 1),
-        backward("a", AttentionPass::Backward, shape, shape, shape, mask, {}, 1);
+    const Attention forward("a", AttentionPass::Forward, shape, shape, shape, 1, AttentionOptions().withMask(mask)),
+        backward("a", AttentionPass::Backward, shape, shape, shape, 1, AttentionOptions().withMask(mask));
     auto input = [&](unsigned seed) { return h.tensor(shape, Layout::RowMajor, randomNumbers(40, seed)); };
     const Tensor q = h.tensor(shape, Layout::RowMajor, Numbers(40, 0)), k = input(1), v = input(2), dy = input(3),
                  m = h.tensor(mask, Layout::RowMajor, {number, 0, number, number, 0}), y = h.tensor(shape),
@@ -270,7 +272,7 @@ TEST(Attention, ComputesRowsThatANumberHidesWhole) {
 
 TEST(Attention, RefusesWhatDoesNotFit) {
   auto make = [](Shape q, Shape k, Shape v, Shape mask, Shape kept = {}) {
-    Attention("/h/Softmax", AttentionPass::Forward, q, k, v, mask, kept, 1);
+    Attention("/h/Softmax", AttentionPass::Forward, q, k, v, 1, AttentionOptions().withMask(mask).withKept(kept));
   };
   EXPECT_THROW(make({2, 3}, {2, 4}, {2, 4}, {}), std::invalid_argument);
   EXPECT_THROW(make({2, 3}, {2, 3}, {3, 3}, {}), std::invalid_argument);
@@ -279,8 +281,8 @@ TEST(Attention, RefusesWhatDoesNotFit) {
   EXPECT_THROW(make({2, 3}, {5, 3}, {5, 3}, {1, 2, 5}), std::invalid_argument);
   EXPECT_THROW(make({2, 3}, {5, 3}, {5, 3}, {2, 5}, {4}), std::invalid_argument);
   EXPECT_THROW(make({2, 3}, {5, 3}, {5, 3}, {}, {2, 5}), std::invalid_argument);
-  EXPECT_THROW(Attention("/h/Softmax", AttentionPass::Forward, {2, 4, 3}, {2, 4, 3}, {2, 4, 3}, {}, {}, 1, false, 0, 0,
-                         DataType::F32, {}, {0, 12}),
+  EXPECT_THROW(Attention("/h/Softmax", AttentionPass::Forward, {2, 4, 3}, {2, 4, 3}, {2, 4, 3}, 1,
+                         AttentionOptions().withQView({0, 12})),
                std::invalid_argument);
 }
 

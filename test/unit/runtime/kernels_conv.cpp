@@ -19,7 +19,8 @@ TEST_P(Convolution, Forward) {
       want[i] = b[i / static_cast<size_t>(ys.elements() / ys[0] / ys[1]) % static_cast<size_t>(ys[1])];
   forProducts(c, [&](size_t iy, size_t ix, size_t iw) { want[iy] += x[ix] * w[iw]; });
   Harness h;
-  const Conv conv("conv", ConvPass::Forward, c.x, c.w, ys, windowOf(c), c.groups, c.bias);
+  const Conv conv("conv", ConvPass::Forward, c.x, c.w, ys, windowOf(c),
+                  ConvOptions().withGroups(c.groups).withBias(c.bias));
   const Tensor y = h.image(ys);
   conv.forward(h.session.compute, h.tensor(c.x, Layout::NHWC, x), h.tensor(c.w, Layout::RowMajor, w),
                c.bias ? h.tensor({c.w[0]}, Layout::RowMajor, b) : none, y, h.workspace(conv));
@@ -33,7 +34,8 @@ TEST_P(Convolution, BackwardData) {
   Numbers want(static_cast<size_t>(c.x.elements()));
   forProducts(c, [&](size_t iy, size_t ix, size_t iw) { want[ix] += dy[iy] * w[iw]; });
   Harness h;
-  const Conv conv("conv", ConvPass::BackwardData, c.x, c.w, ys, windowOf(c), c.groups, c.bias);
+  const Conv conv("conv", ConvPass::BackwardData, c.x, c.w, ys, windowOf(c),
+                  ConvOptions().withGroups(c.groups).withBias(c.bias));
   const Tensor dx = h.image(c.x);
   conv.backwardData(h.session.compute, h.tensor(ys, Layout::NHWC, dy), h.tensor(c.w, Layout::RowMajor, w), dx,
                     h.workspace(conv));
@@ -49,7 +51,8 @@ TEST_P(Convolution, BackwardWeight) {
   for (size_t i = 0; i < dy.size(); ++i)
     wantBias[i / static_cast<size_t>(ys.elements() / ys[0] / ys[1]) % static_cast<size_t>(ys[1])] += dy[i];
   Harness h;
-  const Conv conv("conv", ConvPass::BackwardWeight, c.x, c.w, ys, windowOf(c), c.groups, c.bias);
+  const Conv conv("conv", ConvPass::BackwardWeight, c.x, c.w, ys, windowOf(c),
+                  ConvOptions().withGroups(c.groups).withBias(c.bias));
   const Tensor dw = h.tensor(c.w), db = h.tensor({c.w[0]}), space = h.workspace(conv);
   const Tensor tdy = h.tensor(ys, Layout::NHWC, dy), tx = h.tensor(c.x, Layout::NHWC, x);
   conv.backwardWeight(h.session.compute, tdy, tx, dw, c.bias ? db : none, space);
@@ -71,8 +74,7 @@ TEST(Conv, WindowConstantsSurviveTheCompiler) { EXPECT_EQ(sumOfPads({{1, 1}, {1,
 
 TEST(Conv, RejectsWrongExtents) {
   try {
-    Conv("/conv1/Conv", ConvPass::Forward, {1, 3, 8, 8}, {4, 3, 3, 3}, {1, 4, 8, 8}, {{3, 3}, {1, 1}, {0, 0, 0, 0}}, 1,
-         false);
+    Conv("/conv1/Conv", ConvPass::Forward, {1, 3, 8, 8}, {4, 3, 3, 3}, {1, 4, 8, 8}, {{3, 3}, {1, 1}, {0, 0, 0, 0}});
     FAIL();
   } catch (const std::invalid_argument &error) {
     EXPECT_STREQ(error.what(), "convolution '/conv1/Conv': output extent 8, expected 6");
@@ -80,8 +82,7 @@ TEST(Conv, RejectsWrongExtents) {
 }
 
 TEST(Conv, WorkspaceThatOutgrewItsSlot) {
-  const Conv conv("c", ConvPass::Forward, {1, 16, 8, 8}, {32, 16, 3, 3}, {1, 32, 6, 6}, {{3, 3}, {1, 1}, {0, 0, 0, 0}},
-                  1, false);
+  const Conv conv("c", ConvPass::Forward, {1, 16, 8, 8}, {32, 16, 3, 3}, {1, 32, 6, 6}, {{3, 3}, {1, 1}, {0, 0, 0, 0}});
   ASSERT_GT(conv.workspaceBytes(), 0u);
   EXPECT_NO_THROW(conv.checkWorkspace(scratch(0, static_cast<int64_t>(conv.workspaceBytes()))));
   EXPECT_THROW(conv.checkWorkspace(scratch(0, static_cast<int64_t>(conv.workspaceBytes()) - 1)), MemoryNotAvailable);

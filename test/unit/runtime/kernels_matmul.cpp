@@ -60,7 +60,13 @@ TEST_P(Product, Matches) {
   const Numbers a = randomNumbers(c.a.elements(), 1), b = randomNumbers(c.b.elements(), 2),
                 bias = randomNumbers(c.bias.elements(), 3);
   Harness h;
-  const Matmul matmul("fc", c.a, c.b, c.c, c.transposeA, c.transposeB, c.alpha, c.beta, c.bias);
+  const Matmul matmul("fc", c.a, c.b, c.c,
+                      MatmulOptions()
+                          .withTransposeA(c.transposeA)
+                          .withTransposeB(c.transposeB)
+                          .withAlpha(c.alpha)
+                          .withBeta(c.beta)
+                          .withBias(c.bias));
   const Tensor ta = h.tensor(c.a, Layout::RowMajor, a), tb = h.tensor(c.b, Layout::RowMajor, b), tc = h.tensor(c.c);
   const Tensor tBias = c.bias.rank ? h.tensor(c.bias, Layout::RowMajor, bias) : none, space = h.workspace(matmul);
   matmul.run(h.session.compute, ta, tb, tBias, tc, space);
@@ -91,7 +97,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(Matmul, RejectsWrongExtents) {
   try {
-    Matmul("/fc/Gemm", {5, 7}, {8, 3}, {5, 3}, false, false);
+    Matmul("/fc/Gemm", {5, 7}, {8, 3}, {5, 3});
     FAIL();
   } catch (const std::invalid_argument &error) {
     EXPECT_STREQ(error.what(), "matrix product '/fc/Gemm': inner extents 7 and 8");

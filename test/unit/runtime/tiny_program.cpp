@@ -51,9 +51,9 @@ static bool variant(const char *name) {
 struct Kernels {
   SLUICE_SEQUENCE Kernels() {}
   Reorder flatten{"/flatten/Flatten", images[0], flat, {}};
-  Matmul fc{"/fc/Gemm", {4, 8}, {3, 8}, {4, 3}, false, true, 1, 1, {3}};
+  Matmul fc{"/fc/Gemm", {4, 8}, {3, 8}, {4, 3}, MatmulOptions().withTransposeB(true).withBias({3})};
   Loss crossEntropy{"loss", LossKind::SoftmaxCrossEntropy, {4, 3}};
-  Matmul fcWeightGrad{"/fc/Gemm", {4, 3}, {4, 8}, {3, 8}, true, false};
+  Matmul fcWeightGrad{"/fc/Gemm", {4, 3}, {4, 8}, {3, 8}, MatmulOptions().withTransposeA(true)};
   SumTo fcBiasGrad{"/fc/Gemm", logitsGrad, biasGrad};
 };
 static std::unique_ptr<Kernels> k;

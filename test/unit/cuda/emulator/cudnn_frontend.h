@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of cuDNN's frontend that runtime/cuda uses: a graph of one convolution, and of pointwise ops and sums after
-// it, run by loops over whatever strides its tensors have, or of one attention (EmulatedAttention.h). Like the real one
-// it refuses pads that differ from side to side, unless so many channels would take the direct kernels too long here,
-// and its fast engine pads channels that do not fill 16 bytes in the workspace.
+// The part of cuDNN's frontend that runtime/cuda uses: a graph of one convolution, and of what comes after it
+// (EmulatedEpilogue.h), run by loops over whatever strides its tensors have, or of one attention (EmulatedAttention.h).
+// Like the real one it refuses pads that differ from side to side, unless so many channels would take the direct
+// kernels too long here, and its fast engine pads channels that do not fill 16 bytes in the workspace.
 #pragma once
 
 #include "cudnn.h"
@@ -91,20 +91,11 @@ using Conv_fprop_attributes = Window_attributes<0>;
 using Conv_dgrad_attributes = Window_attributes<1>;
 using Conv_wgrad_attributes = Window_attributes<2>;
 
-struct Pointwise_attributes {
-  PointwiseMode_t mode = PointwiseMode_t::ADD;
-  Pointwise_attributes &set_mode(PointwiseMode_t value) { return mode = value, *this; }
-};
-struct Reduction_attributes {
-  bool deterministic = false;
-  Reduction_attributes &set_mode(ReductionMode_t) { return *this; }
-  Reduction_attributes &set_is_deterministic(bool value) { return deterministic = value, *this; }
-};
-
 } // namespace graph
 } // namespace cudnn_frontend
 
 #include "EmulatedAttention.h"
+#include "EmulatedEpilogue.h"
 
 namespace cudnn_frontend {
 namespace graph {
@@ -137,15 +128,8 @@ public:
       *gradient = std::make_shared<Tensor_attributes>();
     return {attention.dq, attention.dk, attention.dv};
   }
-  Pointer pointwise(Pointer a, Pointer b, const Pointwise_attributes &p) {
-    epilogue.push_back({a, b, std::make_shared<Tensor_attributes>(), p.mode, false});
-    return epilogue.back().result;
-  }
-  Pointer reduction(Pointer a, const Reduction_attributes &r) {
-    atomics |= !r.deterministic;
-    epilogue.push_back({a, nullptr, std::make_shared<Tensor_attributes>(), PointwiseMode_t::ADD, true});
-    return epilogue.back().result;
-  }
+  Pointer pointwise(Pointer a, Pointer b, const Pointwise_attributes &p) { return epilogue.add(a, b, p); }
+  Pointer reduction(Pointer a, const Reduction_attributes &r) { return epilogue.add(a, r); }
 
   /// Of one type, as engines want them.
   bool mixed() const {
@@ -162,7 +146,7 @@ public:
   /// EMULATED_EPILOGUES=0: there are none.
   Error create_execution_plans(std::vector<HeurMode_t>) const {
     const bool strided = pass == 1 && stride != std::vector<int64_t>(stride.size(), 1);
-    return {!epilogue.empty() && (atomics || strided || w->dim[0] % 8 || w->dim[1] % 8 ||
+    return {!epilogue.empty() && (epilogue.usesAtomics() || strided || w->dim[0] % 8 || w->dim[1] % 8 ||
                                   w->type == DataType_t::FLOAT || emulated("EMULATED_EPILOGUES", 1) == 0)};
   }
   Graph &deselect_numeric_notes(const std::vector<NumericalNote_t> &) { return *this; }
@@ -247,62 +231,19 @@ private:
                 sums[static_cast<size_t>(aw)] += y->value(py, ay) * x->value(px, ax);
             }
     if (!epilogue.empty())
-      return finish(pack, sums);
+      return epilogue.run(pack, made, sums);
     for (size_t i = 0; i < sums.size(); ++i)
       made->put(data(made), static_cast<int64_t>(i), static_cast<float>(sums[i]));
   }
 
-  struct Node {
-    Pointer a, b, result; ///< b: null of a sum
-    PointwiseMode_t mode;
-    bool sum;
-  };
-  static float computed(PointwiseMode_t mode, float a, float b) {
-    return mode == PointwiseMode_t::ADD   ? a + b
-           : mode == PointwiseMode_t::SUB ? a - b
-           : mode == PointwiseMode_t::MUL ? a * b
-                                          : (b > 0 ? a : 0);
-  }
   size_t partials() const { return static_cast<size_t>(made->elements() / 32 + 64); }
-  /// All of a node's elements in f32, in the order of a dense image with its channels last; vectors by channel.
-  void finish(std::unordered_map<int64_t, void *> &pack, const std::vector<double> &sums) const {
-    std::unordered_map<const Tensor_attributes *, std::vector<float>> known;
-    const size_t channels = static_cast<size_t>(made->dim[1]);
-    auto of = [&](const Pointer &t) -> const std::vector<float> & {
-      std::vector<float> &values = known[t.get()];
-      if (values.empty())
-        for (int64_t i = 0; i < t->elements(); ++i)
-          values.push_back(static_cast<float>(t->value(pack.at(t->uid), i)));
-      return values;
-    };
-    auto store = [&](const Pointer &t) {
-      const std::vector<float> &values = known[t.get()];
-      for (size_t i = 0; t->uid != 0 && i < values.size(); ++i)
-        t->put(pack.at(t->uid), static_cast<int64_t>(i), values[i]);
-    };
-    known[made.get()].assign(sums.begin(), sums.end());
-    store(made);
-    for (const Node &node : epilogue) {
-      const std::vector<float> a = of(node.a), b = node.sum ? std::vector<float>() : of(node.b);
-      std::vector<float> &to = known[node.result.get()];
-      to.assign(node.sum ? channels : a.size(), 0);
-      for (size_t i = 0; i < a.size(); ++i)
-        if (node.sum)
-          to[i % channels] += a[i];
-        else
-          to[i] = computed(node.mode, a[i], b[b.size() == channels ? i % channels : i]);
-      store(node.result);
-    }
-  }
-
   int64_t paddedInput() const {
     const int64_t width = x->type == DataType_t::FLOAT ? 4 : 2, whole = 16 / width;
     return x->dim[1] % whole ? x->dim[0] * x->spatial() * ((x->dim[1] + whole - 1) / whole * 16) : 0;
   }
 
   static constexpr int64_t unlimited = INT64_MAX;
-  std::vector<Node> epilogue;
-  bool atomics = false;
+  EmulatedEpilogue epilogue;
   int64_t workspaceLimit = unlimited, needed = 0, built = 0;
   bool tensorCores = false;
   int pass = 0;
