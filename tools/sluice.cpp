@@ -6,6 +6,7 @@
 #include "tools/Failure.h"
 #include "tools/StandardOutput.h"
 #include "tools/TrainWords.h"
+#include "tools/Version.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -37,10 +38,12 @@ int printHelp() {
                 "sluice train model.onnx --batch=32 --memory-budget=60% --data=imagefolder:photos")
           .c_str(),
       stdout);
-  std::fputs(
-      helpGroup("Flags", {{"--help", "print this text and exit; sluicec --help and ./PROGRAM --help tell theirs"}}, "")
-          .c_str(),
-      stdout);
+  std::fputs(helpGroup("Flags",
+                       {{"--help", "print this text and exit; sluicec --help and ./PROGRAM --help tell theirs"},
+                        {"--version", "print version and commit, and exit"}},
+                       "")
+                 .c_str(),
+             stdout);
   return 0;
 }
 
@@ -121,6 +124,8 @@ int run(const std::vector<std::string> &words) {
   const auto isHelp = [](const std::string &word) { return word == "--help" || word == "-h"; };
   if (command == "help" || std::any_of(words.begin(), words.end(), isHelp))
     return printHelp();
+  if (std::find(words.begin(), words.end(), "--version") != words.end())
+    return std::puts(versionText("sluice").c_str()) < 0;
   if (command == "train" || command == "bench")
     return train(rest, command == "bench" ? std::vector<std::string>{"--data=synthetic", "--steps=20"}
                                           : std::vector<std::string>());
