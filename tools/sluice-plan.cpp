@@ -243,6 +243,8 @@ int run(int argc, char **argv) {
   if (int(!arguments.problem.empty()) + !arguments.pack.empty() + !arguments.pool.empty() + !arguments.model.empty() !=
       1)
     throw Failure{Usage, "exactly one of --problem, --pack, --pool and --model is needed"};
+  if (const auto status = sluice::failWithoutFolder("sluice-plan"))
+    return *status;
   if (!arguments.model.empty())
     return sweepModel(arguments, app.remaining());
   if (!app.remaining().empty())

@@ -126,6 +126,8 @@ int run(const std::vector<std::string> &words) {
     return printHelp();
   if (std::find(words.begin(), words.end(), "--version") != words.end())
     return std::puts(versionText("sluice").c_str()) < 0;
+  if (const auto status = failWithoutFolder("sluice"))
+    return *status;
   if (command == "train" || command == "bench")
     return train(rest, command == "bench" ? std::vector<std::string>{"--data=synthetic", "--steps=20"}
                                           : std::vector<std::string>());
