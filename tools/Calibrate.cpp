@@ -316,19 +316,16 @@ static double shareOfCores(Bench &bench) {
   return best;
 }
 
-static void checkShare(Bench &bench, bool insist) {
+/// What other work takes of the cores, in words; empty: not much.
+static std::string otherWork(Bench &bench) {
   const double share = shareOfCores(bench);
   if (share >= leastShare)
-    return;
-  const std::string busy = "other work takes " + std::to_string(static_cast<int>(100 * (1 - share))) + " % of the " +
-                           std::to_string(threads()) + " cores";
-  if (!insist)
-    throw std::runtime_error(busy);
-  std::cerr << "sluicec: warning: " << busy << ": times will be predicted too long; repeat --calibrate when it does not"
-            << std::endl;
+    return "";
+  return "other work takes " + std::to_string(static_cast<int>(100 * (1 - share))) + " % of the " +
+         std::to_string(threads()) + " cores";
 }
 
-std::string sluice::calibrate(const std::string &folder, bool insist) {
+std::string sluice::calibrate(const std::string &folder, bool insist, const std::function<void()> &begin) {
   json profile;
   for (const auto &[name, text] : planner::shippedProfiles())
     if (name == "host")
@@ -336,12 +333,21 @@ std::string sluice::calibrate(const std::string &folder, bool insist) {
   profile["threads"] = threads();
   {
     Bench bench;
-    checkShare(bench, insist);
+    std::string busy = otherWork(bench);
+    if (!insist && !busy.empty())
+      throw std::runtime_error(busy);
+    begin();
     profile["rates"]["launch_seconds"] = launchSeconds(bench);
     measureProducts(bench);
     measureTraffic(bench);
     measureConvolutions(bench);
-    checkShare(bench, insist);
+    if (const std::string after = otherWork(bench); !after.empty())
+      busy = after;
+    if (!insist && !busy.empty())
+      throw std::runtime_error(busy);
+    if (!busy.empty())
+      std::cerr << "sluicec: warning: " << busy
+                << ": times will be predicted too long; repeat --calibrate when it does not" << std::endl;
     profile["samples"] = bench.samples;
   }
   const LinkRates links = measureLinks(3);
