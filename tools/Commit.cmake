@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Writes OUT, a source that names the commit of the folder SOURCE; a file that says it already stays as it is, so that nothing is built again.
+cmake_minimum_required(VERSION 3.25)
 set(commit unknown)
 find_program(GIT git)
 if(GIT)
