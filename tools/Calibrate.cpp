@@ -296,8 +296,9 @@ double launchSeconds(Bench &bench) {
 
 } // namespace
 
-/// What is left of the cores where something else runs beside a kernel that could use them all.
-static double shareOfCores(Bench &bench) {
+/// Puts into `busy` what other work takes of the cores beside a kernel that could use them all, if that is much; throws
+/// it unless `insist`.
+static void lookForWork(Bench &bench, bool insist, std::string &busy) {
   constexpr int64_t side = 1024;
   const Shape square{side, side};
   const Matmul product("calibrate", square, square, square, false, false);
@@ -313,16 +314,12 @@ static double shareOfCores(Bench &bench) {
     getrusage(RUSAGE_SELF, &after);
     best = std::max(best, (secondsOf(after) - secondsOf(before)) / (seconds * threads()));
   }
-  return best;
-}
-
-/// What other work takes of the cores, in words; empty: not much.
-static std::string otherWork(Bench &bench) {
-  const double share = shareOfCores(bench);
-  if (share >= leastShare)
-    return "";
-  return "other work takes " + std::to_string(static_cast<int>(100 * (1 - share))) + " % of the " +
+  if (best >= leastShare)
+    return;
+  busy = "other work takes " + std::to_string(static_cast<int>(100 * (1 - best))) + " % of the " +
          std::to_string(threads()) + " cores";
+  if (!insist)
+    throw std::runtime_error(busy);
 }
 
 std::string sluice::calibrate(const std::string &folder, bool insist, const std::function<void()> &begin) {
@@ -333,18 +330,14 @@ std::string sluice::calibrate(const std::string &folder, bool insist, const std:
   profile["threads"] = threads();
   {
     Bench bench;
-    std::string busy = otherWork(bench);
-    if (!insist && !busy.empty())
-      throw std::runtime_error(busy);
+    std::string busy;
+    lookForWork(bench, insist, busy);
     begin();
     profile["rates"]["launch_seconds"] = launchSeconds(bench);
     measureProducts(bench);
     measureTraffic(bench);
     measureConvolutions(bench);
-    if (const std::string after = otherWork(bench); !after.empty())
-      busy = after;
-    if (!insist && !busy.empty())
-      throw std::runtime_error(busy);
+    lookForWork(bench, insist, busy);
     if (!busy.empty())
       std::cerr << "sluicec: warning: " << busy
                 << ": times will be predicted too long; repeat --calibrate when it does not" << std::endl;
