@@ -33,7 +33,7 @@ public:
 
   Status build(const std::string &source) {
     for (const auto &part : {&Builder::compile, &Builder::linkParts, &Builder::tidyNames, &Builder::linkShared,
-                             &Builder::makeArchive, &Builder::writeHeader})
+                             &Builder::makeArchive, &Builder::writeHeader, &Builder::writePackage})
       if (Status done = (this->*part)(source); !done)
         return done;
     return Success{};
@@ -111,6 +111,14 @@ private:
                                   "\n/* The model of this library, for sluice_options.program. */\n#ifdef __cplusplus\n"
                                   "extern \"C\"\n#endif\n    const sluice_program *" +
                                   program() + "(void);\n");
+  }
+
+  /// For pkg-config. The number is that of the interface.
+  Status writePackage(const std::string &) {
+    return write(name + ".pc", "# A model that trains, as a library: written by sluicec.\nName: " + name +
+                                   "\nDescription: a model that trains\nVersion: 1\nCflags: -I${pcfiledir}\n"
+                                   "Libs: -L${pcfiledir} -l" +
+                                   name + " -Wl,-rpath,${pcfiledir}\n");
   }
 
   std::string program() const { return "sluice_program_" + libraryIdentifier(name); }

@@ -296,8 +296,9 @@ double launchSeconds(Bench &bench) {
 
 } // namespace
 
-/// What is left of the cores where something else runs beside a kernel that could use them all.
-static double shareOfCores(Bench &bench) {
+/// Puts into `busy` what other work takes of the cores beside a kernel that could use them all, if that is much; throws
+/// it unless `insist`.
+static void lookForWork(Bench &bench, bool insist, std::string &busy) {
   constexpr int64_t side = 1024;
   const Shape square{side, side};
   const Matmul product("calibrate", square, square, square);
@@ -313,22 +314,15 @@ static double shareOfCores(Bench &bench) {
     getrusage(RUSAGE_SELF, &after);
     best = std::max(best, (secondsOf(after) - secondsOf(before)) / (seconds * threads()));
   }
-  return best;
-}
-
-static void checkShare(Bench &bench, bool insist) {
-  const double share = shareOfCores(bench);
-  if (share >= leastShare)
+  if (best >= leastShare)
     return;
-  const std::string busy = "other work takes " + std::to_string(static_cast<int>(100 * (1 - share))) + " % of the " +
-                           std::to_string(threads()) + " cores";
+  busy = "other work takes " + std::to_string(static_cast<int>(100 * (1 - best))) + " % of the " +
+         std::to_string(threads()) + " cores";
   if (!insist)
     throw std::runtime_error(busy);
-  std::cerr << "sluicec: warning: " << busy << ": times will be predicted too long; repeat --calibrate when it does not"
-            << std::endl;
 }
 
-std::string sluice::calibrate(const std::string &folder, bool insist) {
+std::string sluice::calibrate(const std::string &folder, bool insist, const std::function<void()> &begin) {
   json profile;
   for (const auto &[name, text] : planner::shippedProfiles())
     if (name == "host")
@@ -336,12 +330,17 @@ std::string sluice::calibrate(const std::string &folder, bool insist) {
   profile["threads"] = threads();
   {
     Bench bench;
-    checkShare(bench, insist);
+    std::string busy;
+    lookForWork(bench, insist, busy);
+    begin();
     profile["rates"]["launch_seconds"] = launchSeconds(bench);
     measureProducts(bench);
     measureTraffic(bench);
     measureConvolutions(bench);
-    checkShare(bench, insist);
+    lookForWork(bench, insist, busy);
+    if (!busy.empty())
+      std::cerr << "sluicec: warning: " << busy
+                << ": times will be predicted too long; repeat --calibrate when it does not" << std::endl;
     profile["samples"] = bench.samples;
   }
   const LinkRates links = measureLinks(3);

@@ -2,6 +2,7 @@
 // Measures what the host runtime's kernels reach on this machine, as a device profile.
 #pragma once
 
+#include <functional>
 #include <string>
 
 namespace sluice {
@@ -11,7 +12,8 @@ namespace sluice {
 /// taken from the profile `host`.
 /// Takes five seconds at most, with the threads that were set before. Starts threads of OpenMP: a process that forks
 /// afterwards, as HostTrial.h does, cannot use them in its child. Throws std::runtime_error where other work takes the
-/// cores meanwhile, unless `insist`: then it warns on standard error.
-std::string calibrate(const std::string &folder, bool insist);
+/// cores before or meanwhile, unless `insist`: then it warns on standard error, once. Calls `begin` when it has looked
+/// and starts to measure.
+std::string calibrate(const std::string &folder, bool insist, const std::function<void()> &begin);
 
 } // namespace sluice

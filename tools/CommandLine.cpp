@@ -10,6 +10,7 @@
 #include "tools/HelpFormatter.h"
 #include "tools/MemoryWords.h"
 #include "tools/TargetWords.h"
+#include "tools/Version.h"
 
 #include "llvm/ADT/StringExtras.h"
 
@@ -178,6 +179,7 @@ void declareOutput(CLI::App &app, DriverOptions &o, Words &w) {
       ->option_text("PATH");
   app.add_flag("--force", o.force, "write over files that sluicec did not write");
   app.set_help_flag("--help,-h", "print this text and exit")->group("Output");
+  app.set_version_flag("--version", versionText("sluicec"), "print version and commit, and exit");
 }
 
 void declare(CLI::App &app, DriverOptions &options, Words &words) {
@@ -339,6 +341,9 @@ std::optional<int> sluice::parseCommandLine(const std::vector<std::string> &word
     app.parse(std::vector<std::string>(words.rbegin(), words.rend())); // it takes them from the back
   } catch (const CLI::CallForHelp &) {
     std::cout << app.help();
+    return 0;
+  } catch (const CLI::CallForVersion &version) {
+    std::cout << version.what() << "\n";
     return 0;
   } catch (const CLI::ParseError &error) {
     const std::string unknown = unknownWord(app); // its value may have taken the model's place

@@ -78,6 +78,8 @@ bool isMade(const std::string &path, Made made) {
     return isProgram(path);
   case Made::Archive:
     return begins("!<arch>\n") && holds(path, "sluice-library-1");
+  case Made::Package:
+    return begins("# A model that trains, as a library: written by sluicec.");
   case Made::Header:
     return begins("/* A model that trains, as a library: written by sluicec. */");
   }
@@ -127,9 +129,9 @@ Status Destinations::check(const fs::path &path, Made made) const {
   } catch (const std::exception &error) {
     why = std::string(" (") + error.what() + ")";
   }
-  static const char *const names[] = {"a program",          "a program's weights", "a program's export template",
-                                      "a program's source", "text of a level",     "a report",
-                                      "a library",          "a library's archive", "a library's header"};
+  static const char *const names[] = {
+      "a program", "a program's weights", "a program's export template", "a program's source", "text of a level",
+      "a report",  "a library",           "a library's archive",         "a library's header", "a library's .pc file"};
   return fileError(path, std::string("exists and is not ") + names[static_cast<int>(made)] +
                              " that was written by Sluice" + why +
                              "; choose another name with -o, move it away or add --force");

@@ -13,7 +13,7 @@ namespace sluice {
 
 /// What an output is, by which a former one is known: programs by a section, weights by their metadata, the others by
 /// how they begin.
-enum class Made { Program, Weights, Template, Source, Level, Report, Library, Archive, Header };
+enum class Made { Program, Weights, Template, Source, Level, Report, Library, Archive, Header, Package };
 
 class Destinations {
 public:

@@ -235,6 +235,7 @@ std::vector<Left> filesOf(Emit emit, const std::string &name) {
     files.push_back({name, Made::Program, true});
   else
     files.insert(files.end(), {{name + ".h", Made::Header, true},
+                               {name + ".pc", Made::Package, true},
                                {"lib" + name + ".a", Made::Archive, true},
                                {"lib" + name + ".so", Made::Library, true}});
   return files;

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <filesystem>
 #include <iostream>
 #include <unistd.h>
 
@@ -102,6 +103,16 @@ int sluice::fail(const char *program, int status, const std::string &message, co
   fail(program, status, message);
   printNotes(program, notes);
   return status;
+}
+
+std::optional<int> sluice::failWithoutFolder(const char *program) {
+  std::error_code failure, ignored;
+  if (!std::filesystem::current_path(failure).empty())
+    return std::nullopt;
+  const std::string folder = std::filesystem::read_symlink("/proc/self/cwd", ignored).string();
+  return fail(program, 1,
+              "the working folder is missing: " + (folder.empty() ? "" : folder + ": ") + failure.message() +
+                  "; change into a folder that is there");
 }
 
 void sluice::printNotes(const char *program, const std::vector<std::string> &notes) {

@@ -2,6 +2,7 @@
 // How the tools end when something is wrong: a line on stderr, whatever the names of a file hold and whatever breaks.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,10 @@ int fail(const char *program, int status, const std::string &message);
 int fail(const char *program, int status, const std::string &message, const std::vector<std::string> &notes);
 /// Prints `PROGRAM: note: NOTE` on stderr for each of the notes.
 void printNotes(const char *program, const std::vector<std::string> &notes);
+
+/// Says that the working folder is gone, as after somebody removed it, and gives the exit status for that, or nothing
+/// where it is there. Relative paths, and the solver of integer programs, need one.
+std::optional<int> failWithoutFolder(const char *program);
 
 /// Turns signals of broken code, failed assertions, fatal errors of LLVM and exceptions that nobody catches into one
 /// line and exit status 4. Of the main thread stack overflows, too: they are reported from a stack of their own. The

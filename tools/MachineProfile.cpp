@@ -90,7 +90,7 @@ void restartPassive() {
 
 /// What calibrate() says in a process of its own, whose threads are gone afterwards: a profile, or why there is none.
 /// Empty where it died.
-std::string calibrateInChild(const std::string &folder, bool insist) {
+std::string calibrateInChild(const fs::path &path, bool insist) {
   int ends[2];
   if (pipe(ends))
     return "";
@@ -100,7 +100,10 @@ std::string calibrateInChild(const std::string &folder, bool insist) {
     crashQuietly();
     std::string text;
     try {
-      text = calibrate(folder, insist);
+      text = calibrate(path.parent_path().string(), insist, [&] {
+        std::cerr << "sluicec: measuring this machine with " << threads() << (threads() == 1 ? " thread" : " threads")
+                  << ", once, at most 5 s; kept in " << path.string() << std::endl;
+      });
     } catch (const std::exception &failure) {
       text = failure.what();
     }
@@ -141,9 +144,7 @@ Status measure(const json &machine, const fs::path &path, bool insist) {
   if (error)
     return Error{path.parent_path().string() + ": " + error.message()};
   restartPassive();
-  std::cerr << "sluicec: measuring this machine with " << threads() << (threads() == 1 ? " thread" : " threads")
-            << ", once, at most 5 s; kept in " << path.string() << std::endl;
-  std::string text = calibrateInChild(path.parent_path().string(), insist);
+  std::string text = calibrateInChild(path, insist);
   if (text.empty())
     return Error{"the measurement did not end"};
   if (text.front() != '{')

@@ -26,7 +26,7 @@ struct Given {
 
 /// With these sluicec makes something else than a program, or nothing.
 bool makesNoProgram(const std::string &flag) {
-  static const std::set<std::string> flags = {"--check", "--list-parameters", "--max-batch", "--emit"};
+  static const std::set<std::string> flags = {"--check", "--list-parameters", "--max-batch", "--emit", "--version"};
   return flags.count(flag) != 0;
 }
 

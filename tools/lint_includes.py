@@ -27,7 +27,7 @@ MAY_NOT_INCLUDE = {
 PICKS_A_TARGET = "runtime/Fused.h"  # includes that of the target that a program is compiled for
 PROJECT = ("frontend/", "ir/", "passes/", "codegen/", "runtime/", "tools/", "test/")
 STAND_INS = "test/unit/cuda/emulator"  # headers of the CUDA toolkit, found by their own names
-EXAMPLES = "docs/examples"  # of users' programs, which lie elsewhere
+EXAMPLES = ("examples", "test/tools/package")  # of users' programs, which lie elsewhere
 
 
 def read(path):
@@ -55,7 +55,7 @@ def check_includes(path, text, report):
         for folder, others in MAY_NOT_INCLUDE.items():
             if inside(path, [folder]) and inside(name, others):
                 report(path, line, f"includes {name}, but {folder} may not include {', '.join(others)}; move what both need out of these")
-        if quoted and ("/" not in name or name.startswith(".")) and not inside(path, [STAND_INS, EXAMPLES]):
+        if quoted and ("/" not in name or name.startswith(".")) and not inside(path, [STAND_INS, *EXAMPLES]):
             report(path, line, f"includes {name} by a relative path; write its path from the root of the repository")
 
 

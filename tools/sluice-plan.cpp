@@ -14,6 +14,7 @@
 #include "tools/PlanModel.h"
 #include "tools/PlanReport.h"
 #include "tools/StandardOutput.h"
+#include "tools/Version.h"
 
 #include <nlohmann/json.hpp>
 
@@ -201,6 +202,7 @@ void declareProblems(CLI::App &app, Arguments &arguments) {
   app.option_defaults()->group("Output");
   app.add_flag("--json", arguments.json, "print the answer as JSON");
   app.set_help_flag("--help,-h", "print this text and exit")->group("Output");
+  app.set_version_flag("--version", sluice::versionText("sluice-plan"), "print version and commit, and exit");
 }
 
 void declare(CLI::App &app, Arguments &arguments) {
@@ -241,6 +243,8 @@ int run(int argc, char **argv) {
   if (int(!arguments.problem.empty()) + !arguments.pack.empty() + !arguments.pool.empty() + !arguments.model.empty() !=
       1)
     throw Failure{Usage, "exactly one of --problem, --pack, --pool and --model is needed"};
+  if (const auto status = sluice::failWithoutFolder("sluice-plan"))
+    return *status;
   if (!arguments.model.empty())
     return sweepModel(arguments, app.remaining());
   if (!app.remaining().empty())

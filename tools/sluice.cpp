@@ -4,8 +4,10 @@
 #include "runtime/Printable.h"
 #include "runtime/program/HelpText.h"
 #include "tools/Failure.h"
+#include "tools/NewProject.h"
 #include "tools/StandardOutput.h"
 #include "tools/TrainWords.h"
+#include "tools/Version.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -26,21 +28,27 @@ int printHelp() {
   const std::string about =
       "Trains ONNX models inside a memory budget: compiles a model into a program by sluicec, and "
       "runs it.";
-  std::fputs(("Usage: sluice COMMAND MODEL [FLAG=VALUE | FLAG VALUE | SWITCH]...\n\n" + wrapped(about, 0, 0)).c_str(),
+  std::fputs(
+      ("Usage: sluice COMMAND MODEL|FOLDER [FLAG=VALUE | FLAG VALUE | SWITCH]...\n\n" + wrapped(about, 0, 0)).c_str(),
+      stdout);
+  std::fputs(
+      helpGroup(
+          "Commands",
+          {{"new FOLDER [MODEL]", "make a folder with the model (none: a small one), a recipe and the next commands; "
+                                  "flags of sluicec go into these"},
+           {"train MODEL", "compile the model and train it; flags of sluicec and of its programs together"},
+           {"bench MODEL", "compile it and run 20 steps on random data"},
+           {"check MODEL", "list everything in the model that is not supported: sluicec --check"},
+           {"plan MODEL", "time over memory of all strategies as a page: sluicec --emit=report"}},
+          "sluice train model.onnx --batch=32 --memory-budget=60% --data=imagefolder:photos")
+          .c_str(),
+      stdout);
+  std::fputs(helpGroup("Flags",
+                       {{"--help", "print this text and exit; sluicec --help and ./PROGRAM --help tell theirs"},
+                        {"--version", "print version and commit, and exit"}},
+                       "")
+                 .c_str(),
              stdout);
-  std::fputs(
-      helpGroup("Commands",
-                {{"train MODEL", "compile the model and train it; flags of sluicec and of its programs together"},
-                 {"bench MODEL", "compile it and run 20 steps on random data"},
-                 {"check MODEL", "list everything in the model that is not supported: sluicec --check"},
-                 {"plan MODEL", "time over memory of all strategies as a page: sluicec --emit=report"}},
-                "sluice train model.onnx --batch=32 --memory-budget=60% --data=imagefolder:photos")
-          .c_str(),
-      stdout);
-  std::fputs(
-      helpGroup("Flags", {{"--help", "print this text and exit; sluicec --help and ./PROGRAM --help tell theirs"}}, "")
-          .c_str(),
-      stdout);
   return 0;
 }
 
@@ -115,17 +123,24 @@ int train(const std::vector<std::string> &words, const std::vector<std::string> 
 
 int run(const std::vector<std::string> &words) {
   if (words.empty())
-    return usage("a command is needed: train, bench, check or plan (see --help)");
+    return usage("a command is needed: new, train, bench, check or plan (see --help)");
   const std::string &command = words[0];
   std::vector<std::string> rest(words.begin() + 1, words.end());
   const auto isHelp = [](const std::string &word) { return word == "--help" || word == "-h"; };
   if (command == "help" || std::any_of(words.begin(), words.end(), isHelp))
     return printHelp();
+  if (std::find(words.begin(), words.end(), "--version") != words.end())
+    return std::puts(versionText("sluice").c_str()) < 0;
+  if (const auto status = failWithoutFolder("sluice"))
+    return *status;
+  if (command == "new")
+    return newProject(rest);
   if (command == "train" || command == "bench")
     return train(rest, command == "bench" ? std::vector<std::string>{"--data=synthetic", "--steps=20"}
                                           : std::vector<std::string>());
   if (command != "check" && command != "plan")
-    return usage("'" + printable(command) + "' is no command; there are train, bench, check and plan (see --help)");
+    return usage("'" + printable(command) +
+                 "' is no command; there are new, train, bench, check and plan (see --help)");
   rest.emplace_back(command == "check" ? "--check" : "--emit=report");
   return compile(rest);
 }

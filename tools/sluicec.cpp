@@ -21,6 +21,8 @@ int main(int argc, char **argv) {
   sluice::DriverOptions options;
   if (auto status = sluice::parseCommandLine({argv + std::min(argc, 1), argv + argc}, options))
     return sluice::finishOutput("sluicec", *status);
+  if (auto status = sluice::failWithoutFolder("sluicec"))
+    return *status;
   sluice::chooseDevice(options);
   return sluice::finishOutput("sluicec", sluice::compile(options));
 }

@@ -7,6 +7,7 @@
 #                             programs that do all that plans can ask for
 #   tools/test.sh fuzz [MINUTES]   libFuzzer on everything that is read, models first (default: 10 minutes); goes on from what it found
 #                             worth keeping in build-fuzz/corpus, stops at the first defect and leaves its input in build-fuzz
+#   tools/test.sh package     the Debian package, unpacked into a folder: its commands make a project and train it there
 #   tools/test.sh matrix      every strategy and budget on real models against keep: hours, goes on where it was interrupted
 set -euo pipefail
 # shellcheck source=setup.sh
@@ -14,6 +15,7 @@ source "$(dirname "$0")/setup.sh"
 
 preset=${1:-release}
 [ "$preset" != matrix ] || matrix=full preset=release
+[ "$preset" != package ] || package=yes preset=release
 minutes=${2:-10}
 folder=build
 [ "$preset" = release ] || folder=build-$preset
@@ -75,6 +77,29 @@ fuzz() {
   done
 }
 
+# What the package holds works wherever it is unpacked, with nothing in the environment but the system's programs.
+check_package() {
+  local work=$PWD/$folder/package
+  rm -rf "$work"
+  say "making the package"
+  cpack -G DEB --config "$folder/CPackConfig.cmake" -B "$work" >"$folder/package.log"
+  dpkg-deb --field "$work"/sluice_*.deb Package Version Depends
+  dpkg -x "$work"/sluice_*.deb "$work/root"
+  say "making a project with what it holds"
+  local clean=(env -i "PATH=$work/root/usr/bin:/usr/bin:/bin" "HOME=$work" SLUICE_DEVICE=host)
+  "${clean[@]}" sluice --version
+  (cd "$work" && "${clean[@]}" sluice new project)
+  sed -n 's/^    //p' "$work/project/README.md" >"$work/commands"
+  (cd "$work/project" && "${clean[@]}" sh -e ../commands | tail -n 1)
+  test -s "$work/project/trained.onnx"
+  test -s "$work/root/usr/share/man/man1/sluicec.1"
+  test -s "$work/root/usr/share/doc/sluice/docs/guide.md"
+  "${clean[@]}" cmake -S examples/hello -B "$work/hello" "-DCMAKE_PREFIX_PATH=$work/root/usr" >"$work/hello.log"
+  "${clean[@]}" cmake --build "$work/hello" >>"$work/hello.log"
+  "$work/hello/hello"
+  say "the package works"
+}
+
 # What failed, where the end of the output shows it: lit's tests by name with the last lines of each, then ctest's summary once more.
 show_failures() {
   awk '/^\*+ TEST .* FAILED \*+$/ { count = 0; inside = 1 }
@@ -98,6 +123,10 @@ export ASAN_OPTIONS=allow_user_poisoning=0
 export TSAN_OPTIONS=suppressions=$PWD/test/tsan-suppressions.txt UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
 if [ "$preset" = fuzz ]; then
   fuzz
+  exit
+fi
+if [ -n "${package:-}" ]; then
+  check_package
   exit
 fi
 if [ -n "${matrix:-}" ]; then
