@@ -3,6 +3,7 @@
 """Folders of images by class, one of which lacks a class in the middle of the order, and what evaluations of them must have in common.
 class_folders.py make DIR | compare DIR
 """
+import csv
 import json
 import pathlib
 import sys
@@ -32,6 +33,21 @@ def evaluation(path):
     return np.array(found[-1]["confusion"]), found[-1]["accuracy"]
 
 
+def compare_predictions(folder, whole):
+    """Each format names the files in their order and the same answers, which are those that evaluation counted."""
+    paths = [str(path.relative_to(folder)) for path in sorted((folder / "lacking").glob("*/*.png"), key=lambda path: (path.parent.name, path.name))]
+    classes = sorted(path.name for path in (folder / "whole").iterdir())
+    arrays, answers = np.load(folder / "named.npz"), json.loads((folder / "named.json").read_text())
+    table = list(csv.DictReader((folder / "named.csv").open(newline="")))
+    assert [row["sample"] for row in table] == paths, table[:3]
+    assert [row["sample"] for row in answers["predictions"]] == paths and list(arrays["sample"]) == paths, arrays["sample"]
+    assert answers["classes"] == classes == list(arrays["classes"]), answers["classes"]
+    named = [classes[k] for k in arrays["output"].argmax(1)]
+    assert [row["answer"] for row in table] == named == [row["answer"] for row in answers["predictions"]]
+    for path, name in zip(paths, named):
+        assert whole[classes.index(path.split("/")[1]), classes.index(name)] > 0, (path, name)
+
+
 def compare(folder):
     whole, _ = evaluation(folder / "whole.jsonl")
     assert whole.sum() == 3 * CLASSES and whole[LACKING].sum() == 3, whole
@@ -43,6 +59,7 @@ def compare(folder):
         confusion, accuracy = evaluation(folder / f"{name}.jsonl")
         assert (confusion == others).all(), f"{name}:\n{confusion}\nnot\n{others}"
         assert abs(accuracy - right / total) < 1e-6, (name, accuracy, right, total)
+    compare_predictions(folder, whole)
     print(f"by name: {right} of {total} images right")
 
 
