@@ -3,6 +3,8 @@
 
     class_names.py make FOLDER      writes them
     class_names.py check FOLDER     predictions of all formats, and what a checkpoint says, against one another
+    class_names.py standardize FOLDER   writes the table to evaluate on as arrays, by means and deviations of that to train on, and by its own
+    class_names.py measured FOLDER  what evaluations of these logged against those of the table
 """
 import csv
 import json
@@ -37,12 +39,38 @@ def make(folder):
                 kind, coat = random.choice(kinds), random.choice(COATS)
                 f1 = KINDS.index(kind) + 0.3 * random.standard_normal()
                 rows.writerow([coat, f"{f1:.3f}", kind, f"{COATS.index(coat) + 0.3 * random.standard_normal():.3f}", f"{f1 / 2:.3f}"])
-    (folder / "arrays").mkdir()
-    table = list(csv.DictReader(open(folder / "train.csv")))
-    numpy.save(folder / "arrays" / "input.npy", numpy.array([[row["f1"], row["f2"]] for row in table], dtype="f4"))
-    numpy.save(folder / "arrays" / "target_price.npy", numpy.array([[row["price"]] for row in table], dtype="f4"))
+    save(folder / "arrays", *read(folder / "train.csv"))
+
+
+def read(path):
+    table = list(csv.DictReader(open(path)))
+    return table, numpy.array([[row["f1"], row["f2"]] for row in table], dtype="f8")
+
+
+def save(folder, table, inputs):
+    folder.mkdir(exist_ok=True)
+    numpy.save(folder / "input.npy", inputs.astype("f4"))
+    numpy.save(folder / "target_price.npy", numpy.array([[row["price"]] for row in table], dtype="f4"))
     for name, names in (("kind", KINDS), ("coat", COATS)):
-        numpy.save(folder / "arrays" / f"target_{name}.npy", numpy.array([names.index(row[name]) for row in table]))
+        numpy.save(folder / f"target_{name}.npy", numpy.array([names.index(row[name]) for row in table]))
+
+
+def standardize(folder):
+    _, trained = read(folder / "train.csv")
+    table, inputs = read(folder / "test.csv")
+    for name, known in (("hand", trained), ("own", inputs)):
+        save(folder / f"by-{name}", table, (inputs - known.mean(0)) / known.std(0))
+
+
+def measured(folder):
+    loss = {}
+    for name in ("in-run", "by-weights", "by-hand", "by-own"):
+        lines = map(json.loads, (folder / f"{name}.jsonl").read_text().splitlines())
+        loss[name] = [line["loss"] for line in lines if line["event"] == "evaluate"][-1]
+    assert loss["in-run"] == loss["by-weights"], loss
+    numpy.testing.assert_allclose(loss["by-weights"], loss["by-hand"], rtol=1e-5)
+    assert abs(loss["by-own"] / loss["by-hand"] - 1) > 0.01, loss
+    print("as by hand, by means of what was trained on")
 
 
 def check(folder):
@@ -67,4 +95,4 @@ def check(folder):
 
 
 if __name__ == "__main__":
-    {"make": make, "check": check}[sys.argv[1]](pathlib.Path(sys.argv[2]))
+    {"make": make, "check": check, "standardize": standardize, "measured": measured}[sys.argv[1]](pathlib.Path(sys.argv[2]))

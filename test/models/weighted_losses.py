@@ -106,6 +106,13 @@ def compare_answers(folder):
         print(log.stem, "as PyTorch")
 
 
+def compare_measures(folder, mae):
+    """Of the output that is no loss, by itself and by its name."""
+    p, wanted = (numpy.array(values, dtype=float) for values in (json.loads((folder / "expected.json").read_text())["p"], numpy.load(folder / "own-data/wanted.npy")))
+    named = [line for line in map(json.loads, (folder / "own.named").read_text().splitlines()) if line["event"] == "evaluate"][-1]
+    numpy.testing.assert_allclose([mae, named["mae"]], abs(p - wanted).mean(), rtol=1e-5)
+
+
 def compare(folder):
     expected = json.loads((folder / "expected.json").read_text())
     for name, losses in expected["losses"].items():
@@ -116,6 +123,7 @@ def compare(folder):
             numpy.testing.assert_allclose([line["accuracy"] for line in lines if line["event"] == "evaluate"], expected["accuracy"], rtol=1e-6)
         else:
             assert [set(line) & {"mae", "accuracy"} for line in lines if line["event"] == "evaluate"] == [{"mae"}], "only what was asked for"
+            compare_measures(folder, [line for line in lines if line["event"] == "evaluate"][-1]["mae"])
     numpy.testing.assert_allclose(numpy.load(folder / "p.npy"), expected["p"], rtol=1e-5)
 
 

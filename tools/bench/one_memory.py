@@ -84,4 +84,5 @@ def main():
         path.unlink()
 
 
-main()
+if __name__ == "__main__":
+    main()
