@@ -51,7 +51,7 @@ public:
       else if (c == ' ' && at > 0 && at + 1 < text.size() && mayBreak(text[at - 1], text[at + 1]))
         breaks.push_back({at + 1, depth, false, -1});
       else if (c == '.' && at > 0 && text[at - 1] == ')')
-        breaks.push_back({at, depth, false, 0}); // before the next setter of a chain
+        breaks.push_back({at, depth + 1, false, 0}); // before the next setter of a chain, which belongs together
     }
   }
 

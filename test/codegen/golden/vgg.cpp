@@ -181,26 +181,26 @@ struct Kernels {
   const MaxPool features_7_MaxPool{"/features/features.7/MaxPool", {8, 16, 8, 8}, {8, 16, 4, 4},
       {{2, 2}, {2, 2}, {0, 0, 0, 0}, {1, 1}}};
   const Reorder flatten{"/Flatten", features_7_MaxPool_y, flatten_y, {}};
-  const Matmul classifier_0{"/classifier/classifier.0/Gemm", {8, 256}, {24, 256}, {8, 24}, MatmulOptions()
-      .withAlgorithm({"blocked"}).withBias({24}).withTransposeB(true)};
+  const Matmul classifier_0{"/classifier/classifier.0/Gemm", {8, 256}, {24, 256}, {8, 24},
+      MatmulOptions().withAlgorithm({"blocked"}).withBias({24}).withTransposeB(true)};
   const Fused<Relu> classifier_1_Relu{"/classifier/classifier.1/Relu", {8, 24}, Layout::RowMajor, {classifier_0_y},
       {classifier_0_y}, {}};
-  const Matmul classifier_2{"/classifier/classifier.2/Gemm", {8, 24}, {10, 24}, {8, 10}, MatmulOptions()
-      .withAlgorithm({"blocked"}).withBias({10}).withTransposeB(true)};
+  const Matmul classifier_2{"/classifier/classifier.2/Gemm", {8, 24}, {10, 24}, {8, 10},
+      MatmulOptions().withAlgorithm({"blocked"}).withBias({10}).withTransposeB(true)};
   const Loss loss{"loss", LossKind::SoftmaxCrossEntropy, {8, 10}};
   const Loss loss_grad{"loss", LossKind::SoftmaxCrossEntropy, {8, 10}};
-  const Matmul classifier_2_grad_2{"/classifier/classifier.2/Gemm", {8, 10}, {8, 24}, {10, 24}, MatmulOptions()
-      .withAlgorithm({"blocked"}).withTransposeA(true)};
+  const Matmul classifier_2_grad_2{"/classifier/classifier.2/Gemm", {8, 10}, {8, 24}, {10, 24},
+      MatmulOptions().withAlgorithm({"blocked"}).withTransposeA(true)};
   const SumTo classifier_2_grad_3{"/classifier/classifier.2/Gemm", classifier_2_y, classifier_2_bias_grad};
-  const Matmul classifier_2_grad_4{"/classifier/classifier.2/Gemm", {8, 10}, {10, 24}, {8, 24}, MatmulOptions()
-      .withAlgorithm({"blocked"})};
+  const Matmul classifier_2_grad_4{"/classifier/classifier.2/Gemm", {8, 10}, {10, 24}, {8, 24},
+      MatmulOptions().withAlgorithm({"blocked"})};
   const Fused<ReluBackward> classifier_1_Relu_grad{"/classifier/classifier.1/Relu", {8, 24}, Layout::RowMajor,
       {classifier_2_grad, classifier_0_y}, {classifier_2_grad}, {}};
-  const Matmul classifier_0_grad_2{"/classifier/classifier.0/Gemm", {8, 24}, {8, 256}, {24, 256}, MatmulOptions()
-      .withAlgorithm({"blocked"}).withTransposeA(true)};
+  const Matmul classifier_0_grad_2{"/classifier/classifier.0/Gemm", {8, 24}, {8, 256}, {24, 256},
+      MatmulOptions().withAlgorithm({"blocked"}).withTransposeA(true)};
   const SumTo classifier_0_grad_3{"/classifier/classifier.0/Gemm", classifier_2_grad, classifier_0_bias_grad};
-  const Matmul classifier_0_grad_4{"/classifier/classifier.0/Gemm", {8, 24}, {24, 256}, {8, 256}, MatmulOptions()
-      .withAlgorithm({"blocked"})};
+  const Matmul classifier_0_grad_4{"/classifier/classifier.0/Gemm", {8, 24}, {24, 256}, {8, 256},
+      MatmulOptions().withAlgorithm({"blocked"})};
   const Reorder features_7_MaxPool_grad_3{"/features/features.7/MaxPool", as(classifier_0_grad, {8, 16, 4, 4}),
       features_7_MaxPool_grad, {}};
   const MaxPool features_7_MaxPool_grad_4{"/features/features.7/MaxPool", {8, 16, 8, 8}, {8, 16, 4, 4},
@@ -241,12 +241,12 @@ struct Kernels {
   const MaxPool eval_features_7_MaxPool{"/features/features.7/MaxPool", {8, 16, 8, 8}, {8, 16, 4, 4},
       {{2, 2}, {2, 2}, {0, 0, 0, 0}, {1, 1}}};
   const Reorder eval_flatten{"/Flatten", features_7_MaxPool_y_2, flatten_y_2, {}};
-  const Matmul eval_classifier_0{"/classifier/classifier.0/Gemm", {8, 256}, {24, 256}, {8, 24}, MatmulOptions()
-      .withAlgorithm({"blocked"}).withBias({24}).withTransposeB(true)};
+  const Matmul eval_classifier_0{"/classifier/classifier.0/Gemm", {8, 256}, {24, 256}, {8, 24},
+      MatmulOptions().withAlgorithm({"blocked"}).withBias({24}).withTransposeB(true)};
   const Fused<Relu> eval_classifier_1_Relu{"/classifier/classifier.1/Relu", {8, 24}, Layout::RowMajor,
       {classifier_0_y_2}, {classifier_0_y_2}, {}};
-  const Matmul eval_classifier_2{"/classifier/classifier.2/Gemm", {8, 24}, {10, 24}, {8, 10}, MatmulOptions()
-      .withAlgorithm({"blocked"}).withBias({10}).withTransposeB(true)};
+  const Matmul eval_classifier_2{"/classifier/classifier.2/Gemm", {8, 24}, {10, 24}, {8, 10},
+      MatmulOptions().withAlgorithm({"blocked"}).withBias({10}).withTransposeB(true)};
   const Loss eval_loss{"loss", LossKind::SoftmaxCrossEntropy, {8, 10}};
   const Loss eval_loss_2{"loss", LossKind::SoftmaxCrossEntropy, {8, 10}};
 };
