@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Forward tensor ops with kernels of their own, but for products and normalizations. The frontend creates them; all live until codegen.
+// Forward tensor ops with kernels of their own, but for products and normalizations. The frontend creates them; all live until schedule-streams.
 #ifndef SLUICE_IR_FORWARD_OPS
 #define SLUICE_IR_FORWARD_OPS
 
@@ -26,7 +26,7 @@ class Train_ShapedOp<string mnemonic, list<Trait> traits = []> : Train_Op<mnemon
 def Train_Variables : Resource<"::sluice::train::Variables">;
 
 def Train_VariableOp : Train_Op<"variable", [Symbol]> {
-  let summary = "a tensor that outlives the step: parameter, running statistic, constant, optimizer state or a sum of gradients";
+  let summary = "a tensor that outlives the step: parameter, running statistic, constant, optimizer state or accumulated gradient";
   let description = [{
     Lives in a slot of its own through the whole program. `value` holds constants that are small or equal everywhere; without it the
     first value follows `init`: `file` takes the initializer of the same name from the model, `copy` what the variable has that the attribute
