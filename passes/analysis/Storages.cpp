@@ -158,7 +158,7 @@ Piece Storages::placeResult(OpResult result) {
 /// A new buffer for what an op makes.
 int Storages::addMade(OpResult result) {
   if (auto moved = dyn_cast<MovesContent>(result.getOwner()))
-    return add({isa<HostHandleType>(result.getType()) ? Storage::Kind::Host : Storage::Kind::Transient,
+    return add({isa<HostHandleType>(result.getType()) ? Storage::Kind::Home : Storage::Kind::Transient,
                 moved.storageBytes(),
                 storages[of(moved.original())].name + moved.storageSuffix(),
                 "",
