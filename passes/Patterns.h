@@ -45,7 +45,7 @@ private:
 int recomposeAttention(mlir::ModuleOp module, const Patterns &patterns);
 
 /// Removes pairs of transposes, or a transpose and attention's own order, between which every op works row by row;
-/// returns how many transposes went.
+/// returns how many it rewrote.
 int keepRowOrder(mlir::ModuleOp module);
 
 /// Takes batch and heads of attention of rank 3 apart where a reshape joined them.
