@@ -36,7 +36,7 @@ Status codegen::writeWeights(const std::string &path, const std::string &identit
       continue;
     auto type = cast<RankedTensorType>(variable.getType());
     std::string name = tensorName(variable).str();
-    auto origin = variable->getAttrOfType<StringAttr>("train.source");
+    auto origin = variable->getAttrOfType<StringAttr>(train::sourceAttribute);
     std::string_view bytes =
         variable.getValue() ? std::string_view() : source(origin ? origin.getValue() : StringRef(name));
     if (!variable.getValue() && static_cast<int64_t>(bytes.size()) != train::bytes(type))

@@ -20,9 +20,8 @@ struct ImportReport {
   std::vector<std::string> remarks; ///< what was decided that the file does not say, a line each
 };
 
-/// The module carries the spec as train.* attributes. Function arguments carry train.name, the ONNX input or "target".
-/// A variable bears the name of its ONNX value; where one initializer serves as statistic and as weight, the second
-/// variable has a name of its own and the attribute train.source names the initializer. Errors begin with the file's
+/// The module carries the spec as train.* attributes, which ir/TrainDialect.td lists. A variable bears the name of its
+/// ONNX value; what two variables of one initializer are called says ir/TensorName.h. Errors begin with the file's
 /// path. Control flow and sequences of `file` give way to the nodes that they come to.
 Result<mlir::OwningOpRef<mlir::ModuleOp>> importOnnx(mlir::MLIRContext &context, OnnxFile &file,
                                                      const TrainingSpec &spec, ImportReport *report = nullptr);

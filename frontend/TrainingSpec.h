@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the user asks for beyond the model itself, parsed once. importOnnx keeps what passes and codegen read as
-// attributes of the module: train.loss, train.optimizer, train.precision, and as flags train.clip_norm,
-// train.accumulate, train.average.
+// attributes of the module, which ir/TrainDialect.td lists.
 #ifndef SLUICE_FRONTEND_TRAINING_SPEC_H
 #define SLUICE_FRONTEND_TRAINING_SPEC_H
 

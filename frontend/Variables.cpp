@@ -144,7 +144,7 @@ train::VariableOp Variables::create(const Source &source, const Use &use, const 
   if (isFunctionName(source.name) && !use.isState())
     variable->setAttr(train::tensorNameAttribute, builder.getStringAttr(source.name));
   if (symbol != source.initializer && !source.initializer.empty() && !value)
-    variable->setAttr("train.source", builder.getStringAttr(source.initializer));
+    variable->setAttr(train::sourceAttribute, builder.getStringAttr(source.initializer));
   return variable;
 }
 

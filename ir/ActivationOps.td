@@ -8,7 +8,7 @@ include "ir/ElementwiseOps.td"
 def Train_ReluOp : Train_UnaryOp<"relu"> {
   let summary = "x where x > 0, else 0; the gradient reads the result";
   let description = [{
-    NaN gives 0 for the gradient's predicate and NaN for the value.
+    NaN passes: the value is NaN, and its gradient is dy.
     ```mlir
     %y = train.relu %x : (tensor<8x4xf32>) -> tensor<8x4xf32>
     ```

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Forward tensor ops with kernels of their own, but for products and normalizations. The frontend creates them; all live until codegen.
+// Forward tensor ops with kernels of their own, but for products and normalizations. The frontend creates them; all live until schedule-streams.
 #ifndef SLUICE_IR_FORWARD_OPS
 #define SLUICE_IR_FORWARD_OPS
 

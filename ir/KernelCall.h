@@ -64,7 +64,7 @@ mlir::Attribute attributeOf(mlir::Builder &b, E value) {
   return attributeOf(b, Enumerator{Enumerators<E>::type, Enumerators<E>::names[static_cast<size_t>(value)]});
 }
 
-/// The argument that an attribute is; false where it is one of another type. A tensor is known by its slot.
+/// Reads an argument back from an attribute; false if the attribute has another type. A tensor is known by its slot.
 bool readArgument(mlir::Attribute from, bool &value);
 bool readArgument(mlir::Attribute from, int64_t &value);
 bool readArgument(mlir::Attribute from, float &value);

@@ -18,7 +18,9 @@
 namespace sluice {
 
 /// A tensor of the op: as an operand of the call, or as an argument of the constructor, which takes its layout and
-/// type.
+/// type. In: the number of an operand that is present (an absent optional one shifts the rest), and after them, of an
+/// op that accumulates, its result; Out: that of a result. They are the ins and outs of the op's sched.run, whose
+/// verifier (C8) refuses a number that is not there.
 struct Slot {
   sched::OperandKind kind = sched::OperandKind::None;
   std::optional<int64_t> index = {};

@@ -71,11 +71,10 @@ def Train_SaveGuardedChannelsOp : Train_Op<"save_guarded_channels", [Train_OwnKe
     A channel is guarded when 2^-24 * (1 + |bias / scale|) > 1e-5, which bounds the error of (x - mean) * rstd rebuilt from fp32 values; also
     when scale is 0 or a value is not finite. `half`, or x of f16: z comes back from half precision, so that 2^-11 and 1e-2 stand in for these numbers; there
     |scale| < 3e-3 is guarded, too, because such a channel lies among the subnormal halves. x of bf16: 2^-8 and 2e-2. They are saved in increasing order; the
-    rest of `saved` is left as it was.
+    rest of `saved` is left as it was. A step with more guarded channels than slots fails, before any parameter that depends on them is updated.
 
     - C1: saved is [slots, x's elements per channel], of x's element type.
     - C2: scale and bias are [C] with C = x.dim(1).
-    A step with more guarded channels than slots fails, before any parameter that depends on them is updated.
 
     ```mlir
     %saved = train.save_guarded_channels %x, %scale, %bias : (tensor<8x32x4x4xf32>, tensor<32xf32>, tensor<32xf32>) -> tensor<2x128xf32>
@@ -108,7 +107,7 @@ def Train_InvertBatchNormLeakyReluOp : Train_Op<"invert_batch_norm_leaky_relu", 
 }
 def Train_CheckCancellationOp : Train_Op<"check_cancellation", [Train_OwnKernel, Train_Costed]> {
   let extraClassDeclaration = Train_KernelFacts<"Other", object = "_check", results = ["_maxima"]>.decl # Train_RoleIs<"Check">.decl;
-  let summary = "ends the step when x, rebuilt by subtracting from y, is so small against y that it has lost its digits";
+  let summary = "ends the step when x, rebuilt by subtracting from y, is so small compared with y that cancellation has destroyed its digits";
   let description = [{
     y = x + f was rounded to 2^-24 of itself, so y - f is off by as much: by 2^-24 |y| / |x| relative to x. A step where max |x| < 2^-10 max |y|
     fails, which keeps what one subtraction loses below 6.2e-5 of the largest |x|. Sums of f16 and bf16 have 11 and 8 bits: max |x| < 2^-5 and 2^-2 max |y|

@@ -72,9 +72,10 @@ def Train_PlaceAttr : AttrDef<TrainDialect, "Place"> {
   let mnemonic = "place";
   let summary = "where in the device arena a storage lies from step `step` on";
   let description = [{
-    Steps count the ops with a kernel from 0, those that run again included, in the order in which the plan runs them. A raw storage has a place for
-    each time that it is written anew, which is its step, or comes back, for which it is the step that comes next. A packed form, or what an
-    inversion saves, is made after its step. A workspace has no storage: it is that of the step.
+    `offset` counts from the start of the arena, as `at` of sched.buffer does (the planner's own from the end of the base). Steps count the ops with a kernel
+    from 0, those that run again included, in the order in which the plan runs them. A raw storage has one place per life: `step` is the one that
+    first writes it or, for a life that begins with a return, the step after the return. A packed form, or what an inversion saves, is made
+    after its step. A workspace has no storage: it is that of the step.
   }];
   let parameters = (ins Train_Text:$storage, DefaultValuedParameter<"PlaceForm", "PlaceForm::Raw">:$form, "int32_t":$step, "int64_t":$offset);
   let assemblyFormat = "`<` struct(params) `>`";
@@ -85,8 +86,8 @@ def Train_PlanAttr : AttrDef<TrainDialect, "Plan"> {
   let mnemonic = "plan";
   let summary = "what plan-memory decided for a step";
   let description = [{
-    `budget` was asked for; `arena` is what the plan needs, `keep_arena` what keep does, `base` of it outlives the step, and no plan of
-    whole tensors goes below `floor`. `seconds` of a step are predicted, as are `keep_seconds`; no plan is faster than `lower_bound`;
+    `budget` was asked for; `arena`: bytes of the device that the plan needs; `keep_arena`: bytes that strategy keep needs; `base`: the part of both that
+    outlives the step; no plan of whole tensors goes below `floor`. `seconds` of a step are predicted, as are `keep_seconds`; no plan is faster than `lower_bound`;
     `longest` is that of any single kernel or copy. `home` is the arena that offloaded storages go to. `rounds` plans were made, more than one
     where placing the program took more than the plan said. `places` is how the plan was packed; what has none is packed by assign-slots.
     `alternatives` has an index into the `alternatives` of each op's cost.

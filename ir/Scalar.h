@@ -32,7 +32,7 @@ struct Scalar {
   mlir::Value sin(mlir::Value x) const { return mlir::math::SinOp::create(b, loc, x); }
   mlir::Value cos(mlir::Value x) const { return mlir::math::CosOp::create(b, loc, x); }
   mlir::Value atan(mlir::Value x) const { return mlir::math::AtanOp::create(b, loc, x); }
-  /// The value, which generated kernels call so.
+  /// `x`, which generated kernels call `name`.
   mlir::Value named(llvm::StringRef name, mlir::Value x) const {
     x.setLoc(withScalarName(loc, name));
     return x;

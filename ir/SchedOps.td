@@ -10,7 +10,7 @@ include "mlir/IR/SymbolInterfaces.td"
 class Sched_Op<string mnemonic, list<Trait> traits = []> : Op<SchedDialect, mnemonic, traits>;
 
 def Sched_ProgramOp : Sched_Op<"program", [Symbol, IsolatedFromAbove, SingleBlock, NoTerminator, NoRegionArguments]> {
-  let summary = "one training step or one evaluation batch, in the order in which the CPU issues it";
+  let summary = "one batch of a training step or of evaluation, in the order in which the CPU issues it";
   let description = [{
     All programs of a module share the arenas and the buffers that outlive a step. `arenas` are their sizes by the names of the arenas
     (runtime/StreamTable.h), of others than device and host where there are any; `base` the bytes at the start of the device arena that hold what
@@ -54,8 +54,8 @@ def Sched_BufferOp : Sched_Op<"buffer", [DeclareOpInterfaceMethods<OpAsmOpInterf
 
     - `variable(@w)`: the slot of a train.variable, in the arena that is its home.
     - `input("x")`: a model input or the target. On the host: the staging slot that the program's data reader fills between steps. On
-      the device: `batch 0` is the batch that this step reads, `batch 1` the one that arrives meanwhile; they change places after
-      every step. Its type is the function argument's: readers may take the bytes as another shape, files hold this one.
+      the device: `batch 0` is the batch that this run of the program reads, `batch 1` the one that arrives meanwhile; they change places after
+      every batch. Its type is the function argument's: readers may take the bytes as another shape, files hold this one.
     - `result(0)`: the loss; `result(1)`: the count of correct samples; `result(2)`: the norm of the gradients; from `result(3)` on: the losses that
       the first one is the sum of. Read after the step.
 
@@ -103,8 +103,8 @@ def Sched_RunOp : Sched_Op<"run", [AttrSizedOperandSegments]> {
     parameter, states and writes parameter, states; `update_statistics` reads mean, rstd and both running vectors and writes the latter; `count_correct`
     reads logits, target and the count and writes it. The location names the ONNX node.
 
-    `role` says what the run is there for, `ids` which of its ins names rows or classes. `backward` stands on what belongs to the backward half,
-    `gathers` where one launch may take several such runs. `suffix` tells the object of several kernels of one node apart, `rule` names a region,
+    `role` is the run's role in the step, `ids` says which of its ins names rows or classes. `backward` marks runs of the backward half,
+    `gathers` those where one launch may take several such runs. `suffix` tells the object of several kernels of one node apart, `rule` names a region,
     `parameter` is the variable of an update.
 
     - C1: as many types as buffers in ins and in outs, and where some are pieces, as many firsts.
@@ -167,12 +167,12 @@ def Sched_RunOp : Sched_Op<"run", [AttrSizedOperandSegments]> {
 def Sched_CopyOp : Sched_Op<"copy"> {
   let summary = "enqueues a copy between the device and another arena on the stream that the arena has for its direction";
   let description = [{
-    With a codec the host buffer holds the packed form (see train.offload), and the copy packs or unpacks on its way what is a tensor of `type`
+    With a codec the buffer outside the device holds the packed form (see train.offload), and the copy packs or unpacks on its way what is a tensor of `type`
     on the device: packed forms follow shapes and layouts.
 
     - C1: one buffer lies on the device, and the stream is that of the other's arena for this direction: d2h copies from the device to `host` and
       `spill`, h2d back.
-    - C2: both buffers have the same number of bytes; with a codec the host's has those of the packed form.
+    - C2: both buffers have the same number of bytes; with a codec the buffer outside the device has the size of the packed form.
     - C3: the buffer that is not on the device lies in the spill arena exactly if the codec is zvc with a pool.
     - C4: a codec comes with the type of a static tensor that it packs, of as many bytes as the buffer on the device, and with an arena that takes
       packed forms.

@@ -37,13 +37,14 @@ enum class LayoutPreference { RowMajor, ChannelsLast, Follow };
 /// Which element types an op's floats may have, see PrecisionAware.
 enum class PrecisionPreference { Product, Same, Mixed };
 
-/// The resource of memory effects that all variables are.
+/// Memory-effect resource that stands for all variables.
 struct Variables : mlir::SideEffects::Resource::Base<Variables> {
   llvm::StringRef getName() final { return "variables"; }
 };
 
 /// Gradient bookkeeping of one reverse sweep. Values without a contribution have no gradient (null). Contributions to
-/// one value are summed with train.add in the order in which they arrive.
+/// one value are summed with train.add in the order in which they arrive. All train.reads of one variable are one value
+/// here: what is added to any of them is the gradient of all.
 class Gradients {
 public:
   virtual ~Gradients() = default;
@@ -51,10 +52,12 @@ public:
   virtual mlir::Value of(mlir::Value value) = 0;
   /// True when some trained parameter lies upstream of `value`.
   virtual bool wanted(mlir::Value value) = 0;
+  /// `gradient` joins the gradient of `value`, whose type it has; may be called several times, for one value, too.
+  /// `builder` stands where the op's gradient ops go, after the definition of `gradient`: the sum is made there.
   virtual void add(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value, mlir::Value gradient) = 0;
 };
 
-/// What ops of a kind are there for by nature.
+/// The default role of ops of this kind.
 constexpr sched::Role roleOf(OpKind kind) {
   return kind == OpKind::Update ? sched::Role::Update : sched::Role::Compute;
 }
@@ -125,7 +128,7 @@ template <typename Attached, typename Value> void set(mlir::Operation *op, Value
 }
 } // namespace attr
 
-/// What a plan runs the op for, else what it is there for by nature.
+/// The role that a plan runs the op for, else the op's own.
 sched::Role roleOf(HasKernel op);
 
 /// The tensor's layout: its encoding, or row-major.
@@ -177,7 +180,7 @@ struct IdLimit {
   bool isThere() const { return lower < upper; }
 };
 IdLimit idLimitOf(mlir::ModuleOp module, llvm::StringRef input);
-/// What both allow counts where there is one already.
+/// Intersects with the limit that is already there, if any.
 void addIdLimit(mlir::ModuleOp module, llvm::StringRef input, IdLimit limit);
 
 /// The list of a module's outputs (train.outputs), those with attached losses first.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The train dialect: one training step in value semantics. Op groups lie in ForwardOps.td, LossOps.td, ProductOps.td, ElementwiseOps.td,
-// GradientOps.td, RecurrenceOps.td, UpdateOps.td and MemoryOps.td; the facts that analyses need are interface methods, see TrainInterfaces.td.
+// The train dialect: one training step in value semantics. Op groups are in ForwardOps.td, LossOps.td, ProductOps.td, ElementwiseOps.td,
+// ActivationOps.td, GradientOps.td, NormOps.td, RecurrenceOps.td, UpdateOps.td and MemoryOps.td; the facts that analyses need are interface methods, see TrainInterfaces.td.
 #ifndef SLUICE_IR_TRAIN_DIALECT
 #define SLUICE_IR_TRAIN_DIALECT
 
@@ -14,35 +14,52 @@ def TrainDialect : Dialect {
   let summary = "one training step of a network, forward, backward and update";
   let description = [{
     ```
-      ONNX  --frontend-->  forward ops  --build-backward-->  + gradient and update ops
-            --fuse, assign-layouts, linearize-->  train.fused, layouts, stages
-            --plan-memory, apply-plan-->          + memory ops   --schedule-streams-->  sched dialect
+      ONNX  --frontend-->  forward ops  --recompose, build-backward-->  + gradient and update ops
+            --fuse-epilogues, fuse, assign-layouts, assign-precision-->  train.fused, layouts, halves
+            --linearize, estimate-cost-->  stages, pieces, costs
+            --plan-memory, apply-plan-->   + memory ops   --schedule-streams-->  sched dialect
     ```
     A module holds `train.variable` symbols and the functions `@step` (one training step; arguments are the model's inputs and the
     target; returns the loss) and `@evaluate` (forward with running statistics; returns loss, number of correct samples and, where
     the file names one, the model's output).
 
-    - After the frontend: forward ops, elementwise ops and one loss op; `func.return` of the loss.
+    - After the frontend: forward ops, elementwise ops and loss ops; `func.return` of the loss.
+    - After recompose: what exports wrote out as several ops (gelu, attention, layer norm) is one.
     - After build-backward: gradient and update ops as well. Forward ops carry `train.forward`, their ordinal, the others
       `train.backward`, the ordinal of the forward op that they belong to.
+    - After fuse-epilogues, on cuda with halves and --epilogues: convolutions that also compute what BatchNorm asks of their results.
     - After fuse: elementwise ops exist only inside `train.fused`; `train.batch_norm` and its backward op are gone.
     - After assign-layouts: activations that are images (rank 4), lines (3) or volumes (5) carry `#train.layout<nhwc>` as tensor encoding; `train.reorder` changes layouts.
     - After assign-precision: with `train.precision` "bf16" or "fp16" what convolutions and products read is bf16 or f16; `train.cast` changes element types.
-    - After linearize: every op carries `train.stage`.
+    - After linearize: every op carries `train.stage`, and `train.in_place` where results take operands' bytes.
+    - After estimate-cost: every op with a kernel carries `train.cost`.
+    - After plan-memory: @step carries `train.plan`.
     - After apply-plan: memory ops say the whole plan.
 
     What passes attach to ops is verified as well:
     - A1: `train.forward`, `train.backward` and `train.stage` are i64 >= 0; an op is forward or backward, not both.
     - A2: `train.in_place` has an entry per result: -1, or an operand of the result's type that no other result takes.
     - A3: `train.cost` is a #train.cost: seconds and workspace bytes, both >= 0; its alternatives have an algorithm each.
-    - A4: `train.recompute`, on clones, stands on Recomputable ops; `train.inverse` on what an inversion runs.
+    - A4: `train.recompute`, which marks clones, is on Recomputable ops; `train.inverse` marks what an inversion runs.
     - A5: `train.algorithm` is a #train.algorithm: which of several ways the kernel computes in.
     - A6: `train.plan`, on @step and on the program that it becomes, is a #train.plan.
     - A7: `train.offsets`, on what apply-plan leaves, has for each result and then for the workspace where in the device arena the plan puts them; -1: nowhere.
 
-    `train.unreached` stands on variables that are parameters and that no gradient of the loss reaches: they keep their values.
-
     `train.rule`, on fused ops, names the elementwise ops that they gather: "normalize+relu".
+
+    Of the module, from the frontend unless another pass is named:
+    - `train.optimizer`: the word of --optimizer; `train.precision`: "fp32", "tf32", "bf16" or "fp16".
+    - `train.clip_norm`, `train.accumulate`, `train.average`: flags, what build-backward adds to updates.
+    - `train.outputs`: #train.output of each value that programs predict, those with attached losses first; `train.adapters`: #train.adapter of each adapter.
+    - `train.loss_inputs`: names of arguments that predictions do not depend on; `train.shared`: of inputs that all samples have in common.
+    - `train.id_limits`: by the name of an input that indexes, [lower, upper) and what may be ignored.
+    - `train.class_weights`, `train.other_mean`: flags, the loss has weights, or is no known mean over the counted targets.
+    - `train.engines`: what a profile recorded, by estimate-cost; `train.lossy`: #train.lossy, by plan-memory.
+
+    Of arguments: `train.name`, the ONNX input, or "target". Of variables:
+    - `train.tensor_name`, `train.source`, `train.tied_names`: see ir/TensorName.h.
+    - `train.copy_of`: of one with init(copy), the symbol of the variable whose first value it takes, by build-backward.
+    - `train.unreached`: a parameter that no gradient of the loss reaches, which keeps its value, by build-backward.
 
     Tensor types are builtin; shapes are logical (NCHW); no encoding means row-major.
   }];

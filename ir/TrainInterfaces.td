@@ -25,19 +25,22 @@ def Train_HasKernel : OpInterface<"HasKernel"> {
   let cppNamespace = "::sluice::train";
   let description = [{
     The runtime calls that compute an op, on either target. The compiler asks the kernels for their workspaces by it, schedule-streams puts it
-    into the program, and codegen prints it. All that plans, reports and names ask of an op because of its kernel stands here too.
+    into the program, and codegen prints it. All that plans, reports and names ask of an op because of its kernel is here too.
+
+    Slots of calls count the operands that are present, so that an absent optional one shifts those after it, and the results (ir/KernelTable.h); what a kernel
+    accumulates into is one more `in`, after the operands.
   }];
   let methods = [
     InterfaceMethod<"calls of the runtime, in order; none where the op's region is the kernel", "::llvm::SmallVector<::sluice::sched::CallAttr>", "kernelCalls">,
-    InterfaceMethod<"what the op mainly is, for planners", "::sluice::OpKind", "opKind", (ins), "", "return ::sluice::OpKind::Other;">,
+    InterfaceMethod<"the op's category, as strategies ask for it", "::sluice::OpKind", "opKind", (ins), "", "return ::sluice::OpKind::Other;">,
     InterfaceMethod<"the name of the kernel object after the node's; empty: `_grad` in the backward half, else nothing", "::llvm::StringRef", "objectSuffix",
       (ins), "", "return {};">,
-    InterfaceMethod<"same for the buffer of a result, in the forward or the backward half; empty: `_y`, `_grad`, or by what the op is cloned for",
+    InterfaceMethod<"the same suffix for the buffer of result `result`; empty: `_y` in the forward half, `_grad` in the backward one, or one for what the op is cloned for",
       "::llvm::StringRef", "resultSuffix", (ins "unsigned":$result, "bool":$backward), "", "return {};">,
     InterfaceMethod<"the name under which programs record the time of the first call", "::std::string", "launchName", (ins), "", [{
       return $_op->getName().stripDialect().str();
     }]>,
-    InterfaceMethod<"what the op is there for, unless a plan runs it for something else", "::sluice::sched::Role", "role", (ins), "", "return ::sluice::train::roleOf($_op.opKind());">,
+    InterfaceMethod<"the op's role in a step, unless a plan runs it for something else", "::sluice::sched::Role", "role", (ins), "", "return ::sluice::train::roleOf($_op.opKind());">,
     InterfaceMethod<"which operand's integers name rows, elements or classes, and of how many; null: none does, or the forward op of the same node reports it",
       "::sluice::sched::IdsAttr", "ids", (ins), "", "return {};">,
     InterfaceMethod<"whether the cuda runtime gathers several such calls into one launch (runtime/Gather.h)", "bool", "gathers", (ins), "",
@@ -79,8 +82,8 @@ def Train_View : OpInterface<"View"> {
   let cppNamespace = "::sluice::train";
   let description = [{ An op of one operand and one result whose result may be the operand's bytes, or a piece of them. }];
   let methods = [
-    InterfaceMethod<"whether they are, in the layouts that both have; else a kernel moves them", "bool", "sharesBytes", (ins), "", "return true;">,
-    InterfaceMethod<"where the piece begins among the operand's bytes; none: the result is all of them", "std::optional<int64_t>", "firstByte", (ins), "",
+    InterfaceMethod<"whether the result is the operand's bytes, or a piece of them, given both layouts; if not, a kernel copies", "bool", "sharesBytes", (ins), "", "return true;">,
+    InterfaceMethod<"where the piece begins, in bytes from the operand's first; none: the result is all of them", "std::optional<int64_t>", "firstByte", (ins), "",
       "return std::nullopt;">,
   ];
 }
@@ -88,8 +91,8 @@ def Train_View : OpInterface<"View"> {
 def Train_ChangesVariables : OpInterface<"ChangesVariables"> {
   let cppNamespace = "::sluice::train";
   let description = [{
-    An op whose results are the new values of variables. Each lies in the bytes of the operand that was the value before, which is a train.read or such a
-    result; in most of them they are the last operands, in the order of the results.
+    An op whose results are the new values of variables. Each result overwrites the bytes of the operand that held the old value; that operand is a
+    train.read or the result of another such op. In most of these ops they are the last operands, in the order of the results.
 
     - V1: each of them is the value of a variable, and of the result's type.
   }];
@@ -170,7 +173,7 @@ def Train_PrecisionAware : OpInterface<"PrecisionAware"> {
       "precisionPreference", (ins), "", "return ::sluice::train::PrecisionPreference::Same;">,
     InterfaceMethod<"operands that stay f32 whatever the wish (biases, statistics), with the results as they are", "bool", "isOperandWide", (ins "unsigned":$operand), "",
       "return false;">,
-    InterfaceMethod<"same for results (weight gradients, sums)", "bool", "isResultWide", (ins "unsigned":$result), "", "return false;">,
+    InterfaceMethod<"the same for results (weight gradients, sums)", "bool", "isResultWide", (ins "unsigned":$result), "", "return false;">,
     InterfaceMethod<"a product whose result may be f32 although its factors are not", "bool", "mayStoreWide", (ins), "", "return false;">,
   ];
 }
@@ -183,7 +186,7 @@ def Train_LayoutAware : OpInterface<"LayoutAware"> {
       "return ::sluice::train::LayoutPreference::ChannelsLast;">,
     InterfaceMethod<"operands that stay row-major whatever the wish (convolution weights)", "bool", "isLayoutFixed",
       (ins "unsigned":$operand), "", "return false;">,
-    InterfaceMethod<"same for results (weight gradients)", "bool", "isResultLayoutFixed", (ins "unsigned":$result), "", "return false;">,
+    InterfaceMethod<"the same for results (weight gradients)", "bool", "isResultLayoutFixed", (ins "unsigned":$result), "", "return false;">,
   ];
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// All ops of the train dialect, in pipeline order, and the plan, for the generators.
+// All ops of the train dialect, by family, and the plan, for the generators.
 include "ir/ForwardOps.td"
 include "ir/LossOps.td"
 include "ir/ProductOps.td"

@@ -1,6 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ops that change variables. build-backward places them right after what they wait for; they are never cloned. Variables come as values, most often the
 // last operands, and leave as results in the same bytes.
+//
+// From gradient to parameter, what is asked for by flags in brackets:
+//  1. In every batch: the op's gradient rule builds the gradient, contributions are summed by train.add (passes/BuildBackward.cpp). In fp16 it is the
+//     gradient of the loss times the loss's scale, and stays so up to step 4.
+//  2. [--accumulate] In every batch: train.accumulate keeps the mean over the batches of the step; what follows reads that.
+//  3. [fp16] After the last batch, of all gradients: train.check_gradients. If one is not finite, 4 to 7 change nothing, and the scale is halved.
+//  4. Each reader of a gradient takes its elements so (UpdateFactors::elementOf of runtime/kernels/UpdateRules.h): divided by the scale [fp16], then
+//     limited to [-v, v] [--clip-value].
+//  5. [--clip-norm] train.gradient_norm, a chain over all gradients: the norm of such elements. All updates wait for it, and multiply their elements by
+//     min(1, limit / (norm + 1e-6)).
+//  6. train.update adds the decay after clipping: coupled, d = element + decay * parameter, or decoupled, parameter times 1 - rate * decay; then the
+//     rule (runtime/Update.h) changes states and parameter. Nothing happens after all but the last batch of a step.
+//  7. [--ema] The same op's second call updates the running average with the new parameter.
 #ifndef SLUICE_IR_UPDATE_OPS
 #define SLUICE_IR_UPDATE_OPS
 
@@ -14,7 +27,7 @@ def Train_UpdateOp : Train_Op<"update", Train_UpdateTraits # [AttrSizedOperandSe
   let summary = "one optimizer step on a parameter, placed right after its gradient";
   let description = [{
     Hyperparameters are run-time flags of the program. With `norm`, that of all gradients, the step clips by it, so that it waits for all of
-    them. `averaged`: a running average of the parameter, the last of the states, takes in the new value. Where a step has several
+    them. `averaged`: a running average of the parameter, the last of the states, is updated with the new value. Where a step has several
     batches, the update runs after the last batch of a step only.
 
     - C1: `parameter` is a variable with role parameter and of the gradient's type.
@@ -35,9 +48,10 @@ def Train_UpdateOp : Train_Op<"update", Train_UpdateTraits # [AttrSizedOperandSe
 
 def Train_AccumulateOp : Train_Op<"accumulate", Train_UpdateTraits # [AllTypesMatch<["gradient", "sum", "added"]>]> {
   let extraClassDeclaration = Train_KernelFacts<"Update">.decl # "bool gathers() { return true; }";
-  let summary = "a gradient joins the sum over the batches of a step";
+  let summary = "a gradient joins the mean over the batches of a step";
   let description = [{
-    The first batch of a step replaces the sum. Each counts one over the number of batches, so that the sum is the gradient of their mean loss.
+    The variable `sum` holds the mean of the step's batches so far; the first one replaces it. A batch weighs its share of the targets that were counted so far
+    (StepState::batchShare of runtime/Stream.h), so that the last one leaves the gradient of one large batch.
 
     - C1: `sum` is a variable with role gradient.
 
@@ -89,7 +103,7 @@ def Train_GradientNormOp : Train_Op<"gradient_norm", [Pure, Train_OwnKernel, Tra
 
 def Train_UpdateStatisticsOp : Train_Op<"update_statistics", Train_UpdateTraits # [AllTypesMatch<["mean", "rstd", "running_mean", "running_var", "new_mean", "new_var"]>]> {
   let extraClassDeclaration = Train_KernelFacts<"Update", object = "_running">.decl # "bool gathers() { return true; }";
-  let summary = "running mean and variance of a BatchNorm take in this batch";
+  let summary = "running mean and variance of a BatchNorm are updated with this batch";
   let description = [{
     running = (1 - momentum) * running + momentum * batch; the variance is unbiased with `count` elements a channel (PyTorch's meaning).
     An op of its own, so that recomputing the normalization does not count a batch twice.

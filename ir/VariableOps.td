@@ -24,7 +24,7 @@ def Train_HostHandle : TypeDef<TrainDialect, "HostHandle"> {
 def Train_Variables : Resource<"::sluice::train::Variables">;
 
 def Train_VariableOp : Train_Op<"variable", [Symbol]> {
-  let summary = "a tensor that outlives the step: parameter, running statistic, constant, optimizer state or a sum of gradients";
+  let summary = "a tensor that outlives the step: parameter, running statistic, constant, optimizer state or accumulated gradient";
   let description = [{
     Lives in a slot of its own through the whole program. `value` holds constants that are small or equal everywhere; without it the
     first value follows `init`: `file` takes the initializer of the same name from the model, `copy` what the variable has that the attribute

@@ -183,6 +183,10 @@ private:
 
 struct AssignLayouts : sluice::impl::AssignLayoutsBase<AssignLayouts> {
   void runOnOperation() override {
+    if (failed(checkRunsBefore(getOperation(), "sluice-assign-layouts", "sluice-assign-precision",
+                               [](Operation *op) { return llvm::any_of(op->getResultTypes(), isHalf); })) ||
+        failed(checkRunsBefore(getOperation(), "sluice-assign-layouts", "sluice-linearize", attr::has<attr::Stage>)))
+      return signalPassFailure();
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       Assigner assigner;
       assigner.run(function);

@@ -173,6 +173,8 @@ struct AssignPrecision : sluice::impl::AssignPrecisionBase<AssignPrecision> {
     const FloatType narrow = halfOf(getOperation());
     if (!narrow)
       return;
+    if (failed(checkRunsBefore(getOperation(), "sluice-assign-precision", "sluice-linearize", attr::has<attr::Stage>)))
+      return signalPassFailure();
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       Assigner assigner(narrow, fewestChannels);
       assigner.run(function);

@@ -184,8 +184,8 @@ LogicalResult AssignSlots::placeTransients(ProgramOp program, const Lifetimes &l
     return success();
   if (failed(checkGiven(owners, items)))
     return failure();
-  const planner::Packing packing =
-      around(program, std::move(items), arena(space).transients); // no lower than the tallest
+  // Packing may stop at the height that a program before has: the arena is as high as the highest of them.
+  const planner::Packing packing = around(program, std::move(items), arena(space).transients);
   for (auto [buffer, offset] : llvm::zip(owners, packing.offsets))
     place(buffer, arena(space).base + offset);
   arena(space).transients = std::max(arena(space).transients, packing.height);

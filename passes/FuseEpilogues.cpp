@@ -134,6 +134,9 @@ struct FuseEpilogues : sluice::impl::FuseEpiloguesBase<FuseEpilogues> {
   void runOnOperation() override {
     if (!halfOf(getOperation()))
       return;
+    if (failed(checkRunsBefore(getOperation(), "sluice-fuse-epilogues", "sluice-fuse",
+                               [](Operation *op) { return isa<FusedOp>(op); })))
+      return signalPassFailure();
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       for (ConvOp conv : llvm::to_vector(function.getOps<ConvOp>()))
         statisticsMade += fuseStatistics(conv);

@@ -35,7 +35,12 @@ struct HomeWords {
 #define GEN_PASS_REGISTRATION
 #include "passes/Passes.h.inc"
 
-/// The same passes, which write down why they fail; `cause` must outlive them, null: nobody asks.
+/// Fails, with an error at the first op of a train function that is as the pass `later` leaves it: `pass` would undo
+/// it, or do nothing any more.
+mlir::LogicalResult checkRunsBefore(mlir::ModuleOp module, llvm::StringRef pass, llvm::StringRef later,
+                                    llvm::function_ref<bool(mlir::Operation *)> isAsItLeaves);
+
+/// Two of the passes, which write down why they fail; `cause` must outlive them, null: nobody asks.
 std::unique_ptr<mlir::Pass> createPlanMemory(PlanMemoryOptions options, PlanningFailure *cause);
 std::unique_ptr<mlir::Pass> createAssignSlots(AssignSlotsOptions options, PlanningFailure *cause);
 

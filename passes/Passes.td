@@ -1,5 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// All passes in pipeline order. Pipeline.cpp alone knows the order in which they run.
+// All passes, in pipeline order, which Pipeline.cpp follows. "Functions" are all train functions of the module, @step and @evaluate, "programs" what became
+// of them. lint.sh puts the table in front of the reference page.
+//
+// | pass | needs | leaves | works on | a wrong order is |
+// |---|---|---|---|---|
+// | recompose | the frontend's ops, or any train ops | one op for what exports write as several | functions | no error: what it does not recognize stays |
+// | build-backward | forward ops that have gradients: none is fused yet | gradient and update ops, `train.forward`, `train.backward`, variables of the optimizer | @step; others read averages | an error: the op has no gradient rule |
+// | fuse-epilogues (cuda, 16 bits) | train.batch_norm and elementwise ops as they are | train.conv_statistics, train.conv_backward_norm | functions | an error: there are fused ops |
+// | fuse | build-backward, as train.fused has no gradient | no elementwise op outside of train.fused, no train.batch_norm | functions | an error of every later pass that needs kernels: the op has none (`checkKernels`) |
+// | assign-layouts | types without halves, no stages | `#train.layout<nhwc>`, train.reorder | functions | an error: there are halves, or stages |
+// | assign-precision | layouts, no stages | bf16 or f16 tensors, train.cast | functions | an error: there are stages |
+// | linearize | final types: what works in place has one type | `train.stage`, `train.in_place`, pieces | functions | an error of the two passes above, which would change types |
+// | estimate-cost | kernels; storages as linearize leaves them | `train.cost`, `train.algorithm`, `train.engines` | functions | an error: the op has no kernel |
+// | home-variables (--state-home) | updates, `train.cost` | variables with a home, their copies around updates | @step | no error: states stay where it did not run |
+// | plan-memory | `train.cost`, `train.stage`: an op without takes no time | `train.plan`, `train.lossy` | @step; of @evaluate, by `keep`, only the size | an error where ops have no kernels; none where they have no costs |
+// | apply-plan | `train.plan` of just these ops | memory ops, clones, `train.offsets` | @step | an error: no plan, or a storage or op of it that is not there |
+// | schedule-streams | kernels; `train.in_place`, without which there are more bytes | a sched.program for each function, which stays as `NAME.planned` | functions | an error: the op has no kernel |
+// | group-launches | programs that are placed afterwards | `sched.together`; transients without offsets | programs | an error of verify-schedule (V1, V7) |
+// | assign-slots | programs | offsets, lives, sizes of the arenas | programs | an error where the plan's offsets do not fit |
+// | verify-schedule | placed programs and their planned functions | what it found, proved | programs | an error: the program is not placed |
 #ifndef SLUICE_PASSES
 #define SLUICE_PASSES
 
@@ -52,9 +71,10 @@ def BuildBackward : Pass<"sluice-build-backward", "::mlir::ModuleOp"> {
     Walks the forward ops backwards and lets each Differentiable op build its gradient ops. Several contributions to one value are added in
     the order in which they arrive. A parameter's update follows as soon as no later op reads the parameter, so that gradients do not all
     live at once. Optimizer state becomes variables named after their parameter (of sgd `<name>/momentum`, of adam and adamw `/exp_avg` and
-    `/exp_avg_sq`, as PyTorch has them), as the module attribute `train.optimizer` asks. Three flags on the module change the updates:
-    with `train.accumulate` gradients are first added up in variables (`<name>/gradient_sum`); with `train.clip_norm` all updates wait for the norm
-    of all gradients; with `train.average` each parameter has a running average (`<name>/ema`), which @evaluate reads. Forward ops get `train.forward`, their ordinal, and all others `train.backward`, the ordinal of
+    `/exp_avg_sq`, as PyTorch has them), as the module attribute `train.optimizer` asks. Three flags on the module and its precision change the updates:
+    with `train.accumulate` a variable (`<name>/gradient_sum`) takes the mean of the step's batches; with `train.clip_norm` all updates wait for the norm
+    of all gradients; with `train.precision = "fp16"` they wait for train.check_gradients, as norms do, and the loss's gradient is its scale instead of one; with
+    `train.average` each parameter has a running average (`<name>/ema`), which all functions but @step read. Forward ops get `train.forward`, their ordinal, and all others `train.backward`, the ordinal of
     their forward op. Parameters that do not reach the loss get no update.
 
     ```mlir
@@ -66,7 +86,7 @@ def BuildBackward : Pass<"sluice-build-backward", "::mlir::ModuleOp"> {
     ```mlir
     %y = train.matmul %x, %w {train.forward = 0, transpose_b = true} : ...
     %loss = train.mse %y, %target {train.forward = 1} : ...
-    %dy = train.loss_backward %y, %target {loss = "mse", train.backward = 1} : ...
+    %dy = train.loss_backward mse %y, %target {train.backward = 1} : ...
     %dw = train.matmul %dy, %x {train.backward = 0, transpose_a = true} : ...
     %w2, %m2 = train.update(%dw, %w, %m) rule(sgd) : ...
     return %loss
@@ -308,7 +328,7 @@ def ApplyPlan : Pass<"sluice-apply-plan", "::mlir::ModuleOp"> {
   let summary = "rewrite @step as `train.plan` says";
   let description = [{
     Offload: train.offload after the last forward writer, so that the copy runs beside the ops that read the value, or later where other
-    copies are more urgent; train.await where the bytes may be reused, train.prefetch where the copy back is
+    copies are issued first; train.await where the bytes may be reused, train.prefetch where the copy back is
     issued; later readers read the prefetched value. Compress: the same with train.encode, after the last forward access, and train.decode; after the last op that
     needs the values, gradients that only ask for signs read the train.packed_mask of a codec that has one. Encode: train.encode of a mask,
     which later readers, fused regions that only compare the value with 0, read instead of it. Recompute: forward ops cloned before their backward user, marked `train.recompute`.
@@ -331,7 +351,7 @@ def ApplyPlan : Pass<"sluice-apply-plan", "::mlir::ModuleOp"> {
     ```
   }];
   let dependentDialects = ["::sluice::train::TrainDialect"];
-  let statistics = [Statistic<"offloads", "offloads", "buffers that go to host memory">,
+  let statistics = [Statistic<"offloads", "offloads", "buffers that are offloaded">,
       Statistic<"packed", "packed", "buffers that are encoded or compressed on the device">, Statistic<"recomputed", "recomputed", "ops that run twice">,
       Statistic<"inverted", "inverted", "buffers that are rebuilt from a later one">];
 }

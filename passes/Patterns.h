@@ -44,7 +44,8 @@ private:
 /// Puts a train.attention in place of softmax, mask, dropout and the two products around it; how many were made.
 int recomposeAttention(mlir::ModuleOp module, const Patterns &patterns);
 
-/// Takes transposes away between which, or between which and attention, rows are only taken each by itself; how many.
+/// Removes pairs of transposes, or a transpose and attention's own order, between which every op works row by row;
+/// returns how many it rewrote.
 int keepRowOrder(mlir::ModuleOp module);
 
 /// Takes batch and heads of attention of rank 3 apart where a reshape joined them.

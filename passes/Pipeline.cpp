@@ -8,6 +8,15 @@
 using namespace mlir;
 using namespace sluice;
 
+LogicalResult sluice::checkRunsBefore(ModuleOp module, StringRef pass, StringRef later,
+                                      function_ref<bool(Operation *)> isAsItLeaves) {
+  for (auto function : module.getOps<func::FuncOp>())
+    for (Operation &op : function.getOps())
+      if (isAsItLeaves(&op))
+        return op.emitOpError() << "is as " << later << " leaves it; run " << pass << " before that";
+  return success();
+}
+
 static void addLinearizing(OpPassManager &pm, const PipelineOptions &options) {
   // Kernels that round otherwise leave signs as exact as they were; what comes back rounded does not.
   SmallVector<StringRef> lossy;

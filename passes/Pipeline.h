@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order of the passes; nothing else knows it. Stages have the names of sluicec --emit.
+// The order of the passes: what each needs, what it leaves and what enforces that is the table at the head of
+// Passes.td. Stages have the names of sluicec --emit. Replanning.cpp runs parts of it again: assign-slots alone, and
+// the grouping.
 #pragma once
 
 #include "passes/plan/PlanningFailure.h"
@@ -34,8 +36,9 @@ struct PipelineOptions {
   int level = 0;                   ///< of x86-64 that host programs are built for, 2 to 4; 0: this machine's
 };
 
-/// The passes that take a module from one stage to a later one; plan-memory plans `shrink` bytes below the budget.
-/// `cause` outlives them.
+/// The passes that take a module that has reached `from`, any stage, to `until`, a later one whose passes are included.
+/// plan-memory plans `shrink` bytes below the budget. Placing is not limited by the budget, and nothing is proved: the
+/// caller compares the arenas, and adds the proof (addProof). `cause` outlives the passes.
 void addPasses(mlir::OpPassManager &pm, Stage from, Stage until, const PipelineOptions &options, int64_t shrink = 0,
                PlanningFailure *cause = nullptr);
 

@@ -10,9 +10,9 @@ def ScheduleStreams : Pass<"sluice-schedule-streams", "::mlir::ModuleOp"> {
   let description = [{
     Every train function becomes a sched.program of the same name, and stays beside it as `NAME.planned`, which verify-schedule compares
     with the program. Kernels run on the compute stream in the order of the function.
-    - train.offload: d2h waits until compute has reached this place, and copies.
+    - train.offload: the copy stream of its arena (d2h, or storage) waits until compute has reached this place, and copies.
     - train.await: compute waits for that copy; from here on other buffers may have the bytes.
-    - train.prefetch: h2d waits until compute has reached this place (the bytes that it writes are free from here on), and copies; the
+    - train.prefetch: the arena's stream back (h2d, or storage) waits until compute has reached this place (the bytes that it writes are free from here on), and copies; the
       first reader waits for it.
     - train.encode and train.decode: as these, on the codec stream; a mask is made on compute.
     - `train.offsets`, from the plan, become the offsets of buffers.

@@ -19,7 +19,7 @@ sched::Space sluice::spaceOf(train::OffloadOp op) {
 }
 
 static sched::Space arenaOf(const Storage &storage) {
-  return storage.kind == Storage::Kind::Host ? spaceOf(storage.values.front().getDefiningOp<train::OffloadOp>())
+  return storage.kind == Storage::Kind::Home ? spaceOf(storage.values.front().getDefiningOp<train::OffloadOp>())
                                              : sched::spaceOf(storage.arena);
 }
 

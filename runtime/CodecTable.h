@@ -16,8 +16,8 @@ namespace sluice {
 /// - fp16: IEEE half precision, rounded to nearest even, of 32-bit floats alone. Infinities and NaN survive; a finite
 ///   value that would become infinite is refused (ValueNotStorable).
 /// - zvc: exact. Zeros (of the whole bit pattern, so -0.0 survives) are left out; host memory only. The slot has room
-///   for the raw bytes. Cuda packs before the link, the host's target after it. With `zvc:pool=BYTES` it lies in the
-///   spill arena, which takes what that much host memory, shared by all such tensors, does not hold.
+///   for the raw bytes. The cuda target packs before the link, the host target after it. With `zvc:pool=BYTES` it lies
+///   in the spill arena, which takes what that much host memory, shared by all such tensors, does not hold.
 /// - zfp: P. Lindstrom, Fixed-Rate Compressed Floating-Point Arrays, TVCG 2014: `rate` bits a value, in blocks of 4x4
 ///   of the physical order, from 2 to 31: `zfp:12`; `zfp` alone means 8. Values that are not finite are refused.
 /// - int8: blocks of 64 neighbours of the physical order; each keeps its largest magnitude m as it is and of every

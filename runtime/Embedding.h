@@ -14,7 +14,7 @@ public:
   Embedding(Node node, Shape table, Shape ids);
   void forward(Stream &, const Tensor &table, const Tensor &ids, const Tensor &y) const;
   /// dtable: each row the sum of dy where its id stands, in double and in the order of the ids, so that neither threads
-  /// nor target change its bits; zero where no id names the row. No memory of the table's size is needed besides.
+  /// nor target change its bits; zero where no id names the row. Needs no further memory of the table's size.
   void backward(Stream &, const Tensor &dy, const Tensor &ids, const Tensor &dtable, const Tensor &scratch) const;
   /// y [rows, row...]: the largest of the elements of x [ids..., row...] where the row's id stands, negative infinity
   /// where none does; NaN is larger than any number.

@@ -11,8 +11,8 @@ namespace sluice {
 constexpr int mostGathered = 48;
 
 /// Until launchGathered() updates of parameters, sums of gradients, averages, running statistics and casts of weights
-/// on this stream are kept and then launched as few launches, whose work runs in any order: none may read or write what
-/// another one writes. Anything else that is launched goes after what was kept so far.
+/// on this stream are held back and then combined into few launches, whose work runs in any order: none may read or
+/// write what another one writes. Anything else that is launched goes after what was held back so far.
 void gather(Stream &stream);
 void launchGathered(Stream &stream);
 

@@ -7,11 +7,11 @@ namespace sluice {
 /// Defined by the emitted source of a library alone.
 __attribute__((weak)) void insideLibrary();
 
-/// What a library says where it would end a program: that the processor lacks what it was built for; empty where it
-/// does not. Only the host's runtime has it.
+/// Where a program would exit because the processor lacks what it was built for, a library returns this message; empty
+/// if the processor suffices. Only the host's runtime has it.
 __attribute__((weak)) const char *lesserProcessor();
 
-/// Then nothing may end the process or take its signals.
+/// In a library nothing may end the process or take its signals.
 inline bool isInsideLibrary() { return insideLibrary != nullptr; }
 
 } // namespace sluice

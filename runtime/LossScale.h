@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dynamic loss scaling, as torch.amp.GradScaler has it: the gradient of the loss is multiplied by a scale, so that
-// small gradients are no zeros in f16, and gradients are divided by it again where parameters change. A step with a
+// small gradients do not underflow in f16, and gradients are divided by it again where parameters change. A step with a
 // gradient that is not finite changes no parameter and halves the scale; enough steps without one double it.
 #pragma once
 
@@ -18,8 +18,8 @@ constexpr float firstLossScale = 65536, leastLossScale = 0x1p-32f, mostLossScale
 /// Good steps that double it.
 constexpr int goodStepsToGrow = 2000;
 
-/// After all gradients of a step, in its last batch: whether they are finite, which says for the updates after it
-/// what they do, and so what becomes of the scale. `gradients` are F32. The cuda runtime alone has it.
+/// After all gradients of a step, in its last batch: checks whether they are finite, which decides whether the updates
+/// after it change anything, and adjusts the scale. `gradients` are F32. The cuda runtime alone has it.
 void checkGradients(Stream &, const Tensor &scale, const Tensor &goodSteps, const Tensor &skippedSteps,
                     TensorList gradients, Node node);
 

@@ -74,7 +74,7 @@ struct PlanRow { ///< one line of --plan
   const char *tensor, *node, *action;
   int64_t bytes;
   int firstStep, lastStep;
-  bool host = false; ///< it lies in host memory
+  bool host = false; ///< it lies outside the device, in whichever arena takes what is offloaded
 };
 
 struct ActionRow {    ///< all tensors of the plan that one action takes away, per step
@@ -162,12 +162,12 @@ inline bool hasCrossEntropy(const Output &output) {
 void showActivation(Session &session, const char *name, const Tensor &activation);
 
 /// The program's functions. makeKernels creates all kernels (setThreads was called) and checks each against its slot.
-/// `step` and `evaluate` enqueue one whole step or one evaluation batch and return; inputs lie in
-/// Session::batch(slots). Nothing of a step is running when either is called, and neither copies input batches: run()
-/// gathers the next batch into the staging slots while a step runs and copies it into Session::nextBatch(slots) on the
-/// toDevice stream. A step calls Session::captureGradient right before each parameter's update, and
-/// showActivation() for each of Program::kept. `evaluate` writes
-/// `loss`, adds to `correct`, which is cleared before, and changes no variable.
+/// `step` enqueues one batch of a step, the last of which changes parameters, `evaluate` one evaluation batch; both
+/// return at once. Inputs lie in Session::batch(slots). Nothing of another batch is running when either is called (but
+/// see Session::runsAhead()), and neither copies input batches: run() gathers the next batch into the staging slots
+/// while a step runs and copies it into Session::nextBatch(slots) on the toDevice stream. A step calls
+/// Session::captureGradient right before each parameter's update, and showActivation() for each of Program::kept.
+/// `evaluate` writes `loss`, adds to `correct`, which is cleared before, and changes no variable.
 struct Entry {
   std::function<void()> makeKernels;
   std::function<void(Session &)> step;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A value or the message of an error: how functions that know nothing of MLIR report bad input, and what is wrong with
-// what others made; they never throw, print or exit.
+// A value or the message of an error: how functions without MLIR report bad input or inconsistent data; they never
+// throw, print or exit.
 // Functions with MLIR at hand emit diagnostics.
 // Messages follow the contract: lowercase, no full stop, the file first, then node, op type and opset where there is
 // one, both numbers of a conflict.

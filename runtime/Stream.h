@@ -110,8 +110,10 @@ private:
   std::unique_ptr<Impl> impl;
 };
 
-/// Hyperparameters and counters that a step reads. Set them while nothing runs. On cuda kernels read a copy in device
-/// memory, which is brought up to date before each step, so that a captured graph sees their changes.
+/// Hyperparameters and counters that a step reads. The loop sets batch, batchShare, mixShare and step
+/// (runtime/program/Step.cpp), flags and the schedule the others (Schedule.cpp). HUGE_VALF: nothing is clipped. Set
+/// them while nothing runs. On cuda kernels read a copy in device memory, which is brought up to date before each step,
+/// so that a captured graph sees their changes.
 struct StepState {
   float learningRate = 0, momentum = 0, weightDecay = 0, beta1 = 0.9f, beta2 = 0.999f, epsilon = 1e-8f, alpha = 0.99f,
         rateDecay = 0;
@@ -122,7 +124,7 @@ struct StepState {
   int32_t nesterov = 0;
   int32_t scaleIsFixed = 0; ///< of the loss, see LossScale.h: it neither halves nor doubles
   int32_t batch = 0;        ///< of this step, from 0; parameters change after the last one
-  float batchShare = 1;     ///< of the mean of the step's batches so far: what this one weighs in it
+  float batchShare = 1;     ///< weight of this batch in the mean over the step's batches so far, 0 to 1
   int64_t batches = 1;      ///< that a step has
   uint64_t seed = 0;
   int64_t step = 0; ///< 1 in the first step
@@ -166,31 +168,34 @@ public:
   Session(const Session &) = delete;
   Session &operator=(const Session &) = delete;
 
-  /// Enqueues one whole step or evaluation batch by calling `body`, with nothing of another one still running, but see
-  /// runsAhead(). Cuda: the calls are captured into a graph, once per `body` and batch slot, and the graph is launched;
-  /// not so while ops are recorded, gradients are shown or graphs are disabled. `body` must outlive the session.
+  /// Enqueues one batch of a step or of evaluation by calling `body`, with nothing of another one still running, but
+  /// see runsAhead(). Returns when all is enqueued; the caller gets what `body` throws, and synchronize() or take()
+  /// throw what its kernels find. Cuda: the calls are captured into a graph, once per `body` and batch slot, and the
+  /// graph is launched; not so in the first call for a `body`, while ops are recorded, gradients are shown or graphs
+  /// are disabled. Graphs are found by the address of `body`: it must outlive the session, or another function at its
+  /// address would run its graph, and a copy of it is captured anew.
   void enqueue(const std::function<void(Session &)> &body);
   /// Whether the next batch may be enqueued for `body` while the last one still runs: on cuda, where both batch slots
   /// have their graph.
   bool runsAhead(const std::function<void(Session &)> &body) const;
 
-  /// Queues these F32 scalars of the step that was enqueued last for take(), mostScalars at most, absent ones as 0. At
-  /// most two steps are queued.
+  /// Queues these F32 scalars of the batch that was enqueued last for take(), mostScalars at most, absent ones as 0. At
+  /// most two batches are queued; on the host, where none runs ahead, one, and another leave() replaces it.
   void leave(const std::vector<Tensor> &scalars);
   static constexpr size_t mostScalars = 64;
-  /// Waits for the earliest step that left something, and throws what synchronize() throws for it. The staging slots of
-  /// what was enqueued after it are read.
+  /// Waits for the earliest batch that left something, and throws what synchronize() throws for it. Writes as many
+  /// scalars as that leave() was given, in its order. The staging slots of what was enqueued after it are read.
   void take(float *scalars);
   /// Waits for the end of the step that left something last; may be called on another thread, until that is taken.
   std::function<void()> stepEnd();
   void enableGraphs(bool on);
 
-  /// The slot of the current batch: inputs have two device slots that alternate from step to step.
+  /// The slot of the current batch: inputs have two device slots that alternate from batch to batch.
   Tensor batch(const Tensor (&slots)[2]) const { return slots[batchParity]; }
   Tensor nextBatch(const Tensor (&slots)[2]) const { return slots[1 - batchParity]; }
 
-  /// Says that nothing reads these bytes any more. In poison mode (SLUICE_POISON=1) fills them with NaN on the compute
-  /// stream.
+  /// Tells the session that nothing reads these bytes any more. In poison mode (SLUICE_POISON=1) fills them with NaN on
+  /// the compute stream.
   void release(const Tensor &tensor);
 
   /// Waits for all streams; in poison mode also checks that nothing was written outside the arenas.
@@ -253,7 +258,10 @@ public:
   int batchParity = 0;
 };
 
-/// Enqueue a copy between the arenas on `stream`. Both tensors have the same byte size.
+/// Enqueue a copy between the arenas on `stream`, which the table has for the arena and direction. `from` and `to` lie
+/// in the device arena and in that of host or spill, one each; they have the same byte size, else
+/// std::invalid_argument, and share no bytes. What fails later is thrown by synchronize(). Generated programs call
+/// these by the names in arenaTable (copyOut, copyIn), with a codec the overloads of Codec.h.
 void copyToHost(Stream &stream, const Tensor &from, const Tensor &to, Node node);
 void copyToDevice(Stream &stream, const Tensor &from, const Tensor &to, Node node);
 /// Host: between the device and the file of storage. A session without one throws UsageError.

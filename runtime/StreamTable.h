@@ -23,8 +23,10 @@ struct StreamFacts {
   const char *label;  ///< in traces and reports
   const char *member; ///< of Session, as generated programs write it
   StreamWork work;
-  /// Cuda: the stream has the greatest priority, because its kernels are few blocks that would wait for those of a
-  /// kernel that fills the device. Host: see leaveRunningThreadsAlone() in host/Stream.cpp.
+  /// Cuda alone: the stream has the greatest priority, because its kernels are few blocks that would wait for those of
+  /// a kernel that fills the device; a graph's kernels inherit it. The host's runtime does not read it: there, what
+  /// runs on a stream that is not for Kernels yields to what runs on those that are (leaveRunningThreadsAlone() in
+  /// host/Stream.cpp). The planner's simulator knows no priorities.
   bool urgent;
 };
 
@@ -68,7 +70,8 @@ struct ArenaFacts {
   const char *name;             ///< in IR, plans, profiles and messages
   const char *label;            ///< in reports
   StreamId out, in;             ///< that copy from the device to the arena, and back; Compute: nothing does
-  const char *copyOut, *copyIn; ///< functions of the runtime that do, as generated programs call them
+  const char *copyOut, *copyIn; ///< functions of the runtime that do (Stream.h), as generated programs call them; where
+                                ///< it packs, with overloads that take a codec (Codec.h)
   bool isHome;                  ///< a plan may keep there what it offloads
   bool packs;                   ///< copies can pack on the way
   bool onCuda;                  ///< programs of that target can have it

@@ -6,10 +6,17 @@
 
 namespace sluice {
 
-/// Optimizer updates; hyperparameters come from Session::state and from the group of w. All tensors have w's size and
-/// layout, but for `norm`: the norm of all gradients, a scalar, where gradients are clipped by it, else none. Elements
-/// of dw are clipped first. In all but the last batch of a step they do nothing. d = dw + weightDecay*w where a rule
-/// says d.
+/// Optimizer updates, enqueued on the stream; w and the states change in place. All tensors are F32 and have w's size
+/// and layout, but for `norm`: the norm of all gradients, a scalar, where gradients are clipped by it, else absent. An
+/// absent state is none: without `momentum` the rule is the plain one.
+///
+/// What the rules below call dw is, of each element, the gradient divided by the loss's scale (cuda, see LossScale.h),
+/// then limited to [-clipValue, clipValue], then times min(1, clipNorm / (norm + 1e-6)). Decay comes after that: d = dw
+/// + weightDecay*w where a rule says d.
+///
+/// Hyperparameters come from Session::state and from the group of w: on the host as they are when the function is
+/// called, on cuda as the step finds them on the device, so that graphs see changes. In all but the last batch of a
+/// step, and in a step that checkGradients() skips, nothing changes. A size that differs throws std::invalid_argument.
 ///
 /// As torch.optim.SGD: m = step==1 ? d : momentum*m + d; w -= lr*m, with Nesterov lr*(d + momentum*m).
 void updateSgd(Stream &, const Tensor &w, const Tensor &dw, const Tensor &norm, const Tensor &momentum, Node node);
@@ -49,8 +56,9 @@ private:
   Shape gradient;
 };
 
-/// sum = (first batch of the step ? 0 : sum) + dw / batches.
-void accumulateGradient(Stream &, const Tensor &dw, const Tensor &sum, Node node);
+/// mean = first batch of the step ? dw : mean + (dw - mean) * batchShare, in place; `mean` is a variable of the module.
+/// What updates read after the last batch is the gradient of all batches as one. Runs in every batch.
+void accumulateGradient(Stream &, const Tensor &dw, const Tensor &mean, Node node);
 
 /// After the last batch of a step, average = step==1 ? w : average + (1 - averageDecay)*(w - average).
 void averageWeights(Stream &, const Tensor &w, const Tensor &average, Node node);

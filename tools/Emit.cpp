@@ -11,6 +11,7 @@
 #include "codegen/WriteWeights.h"
 #include "frontend/ExportTemplate.h"
 #include "frontend/Identity.h"
+#include "ir/TensorName.h"
 #include "ir/Train.h"
 #include "passes/kernels/HostKernels.h"
 #include "runtime/Printable.h"
@@ -176,7 +177,7 @@ private:
   /// ONNX name of a variable's tensor.
   std::string originOf(StringRef variable) {
     Operation *op = symbols.lookup(variable);
-    auto source = op ? op->getAttrOfType<StringAttr>("train.source") : StringAttr();
+    auto source = op ? op->getAttrOfType<StringAttr>(train::sourceAttribute) : StringAttr();
     return source ? source.str() : variable.str();
   }
 

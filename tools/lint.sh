@@ -27,6 +27,30 @@ check_format() {
     sort -t : -k 1,1 -u
 }
 
+# The page of passes, which tablegen sorts by the alphabet, in the order of their definitions, behind the table in front
+# of these.
+in_pipeline_order() {
+  awk '
+    FILENAME !~ /\.td$/ {
+      if (/^## `-/) {
+        page = $2
+        gsub(/^`-|`$/, "", page)
+      }
+      text[page] = text[page] $0 "\n"
+      next
+    }
+    sub(/^\/\/ \|/, "|") { table = table $0 "\n" }
+    /^def .* : Pass</ {
+      split($0, parts, "\"")
+      order[++count] = parts[2]
+    }
+    END {
+      printf "%s%s\n", text[""], table
+      for (i = 1; i <= count; ++i)
+        printf "%s", text[order[i]]
+    }' passes/Passes.td passes/SchedulePasses.td -
+}
+
 # Writes the reference pages into a folder, with summaries as they are written and without tablegen's prefixes.
 # shellcheck disable=SC2016
 reference() {
@@ -34,7 +58,8 @@ reference() {
   mkdir -p "$1"
   "${tablegen[@]}" -gen-dialect-doc -dialect=train ir/TrainOps.td | sed '/^\[TOC\]$/,+1d; s/`Train_/`/g' >"$1/train.md"
   "${tablegen[@]}" -gen-dialect-doc -dialect=sched ir/SchedOps.td | sed '/^\[TOC\]$/,+1d' >"$1/sched.md"
-  "${tablegen[@]}" -gen-pass-doc passes/Passes.td | sed '2s/.*/\n# Passes\n/; s/^##\(#*\) /#\1 /' >"$1/passes.md"
+  "${tablegen[@]}" -gen-pass-doc passes/Passes.td | sed '2s/.*/\n# Passes\n/; s/^##\(#*\) /#\1 /' |
+    in_pipeline_order >"$1/passes.md"
   sed -i 's/^_\([A-Z]\)\([a-z ]\)/_\l\1\2/' "$1"/*.md
   tools/coverage.py "$onnx" >"$1/coverage.md"
 }

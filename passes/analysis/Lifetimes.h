@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// When the buffers of a sched.program hold something. Time is what the compute stream sees: a kernel takes its own
-// step; what runs beside it, copies and codecs, takes all steps from where compute released it to where compute waited
-// for it. Steps are runs and copies in issue order, numbered from 1.
+// When the buffers of a sched.program hold something: what assign-slots places by, and group-launches measures.
+// verify-schedule does not use it; its clocks are those of Replay.h. Time is what the compute stream sees: a kernel
+// takes its own step; what runs beside it, copies and codecs, takes all steps from where compute released it to where
+// compute waited for it. Steps are runs and copies in issue order, numbered from 1.
 #pragma once
 
 #include "ir/Sched.h"
@@ -13,7 +14,7 @@
 
 namespace sluice {
 
-/// Both ends included.
+/// Steps, both ends included; planner::Life is what was planned.
 struct Life {
   int64_t first = 0, last = 0;
   bool empty() const { return first == 0; }

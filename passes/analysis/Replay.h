@@ -12,7 +12,7 @@
 
 namespace sluice {
 
-/// One vector clock.
+/// One vector clock; nothing of those that the scheduler and Lifetimes.h have.
 struct Clock {
   std::array<int64_t, streamCount> ran = forEachStream<int64_t>(-1); ///< ops of each stream known to have run; -1: not
                                                                      ///< even those before the program
@@ -36,7 +36,7 @@ struct Extent {
   }
 };
 
-/// Where a buffer lies.
+/// Where a buffer lies, as the program says; planner::Place is where it was planned to.
 struct Place : Extent {
   sched::BufferOp op;
   int64_t first, last; ///< steps; 0 for what outlives the step

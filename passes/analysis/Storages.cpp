@@ -172,7 +172,7 @@ Piece Storages::placeResult(OpResult result) {
 int Storages::addMade(OpResult result) {
   if (auto moved = dyn_cast<MovesContent>(result.getOwner())) {
     auto offload = dyn_cast<OffloadOp>(result.getOwner());
-    return add({offload ? Storage::Kind::Host : Storage::Kind::Transient,
+    return add({offload ? Storage::Kind::Home : Storage::Kind::Transient,
                 moved.storageBytes(),
                 storages[of(moved.original())].name + moved.storageSuffix(),
                 "",

@@ -9,7 +9,7 @@
 // one.
 // - An argument is the batch slot of that input; what the function returns has a slot of its own that outlives the
 // step.
-// - What train.prefetch, encode and decode give is a new buffer; a host handle is a buffer in host memory.
+// - What train.prefetch, encode and decode give is a new buffer; a host handle is a buffer in the arena of the offload.
 #pragma once
 
 #include "ir/Train.h"
@@ -28,7 +28,7 @@ using train::identifierOf;
 struct Storage {
   enum class Kind {
     Transient, ///< device memory for some part of the step
-    Host,      ///< host memory from an offload to its prefetch
+    Home,      ///< in the arena that it was offloaded to, from the offload to the last prefetch
     Variable,  ///< slot of a train.variable, in the arena that is its home
     Batch,     ///< slot of a function argument; the program has two of them, this is the one that the step reads
     Result     ///< 0: loss, 1: count of correct samples, 2: norm of the gradients, from 3 on: losses in the sum
@@ -41,7 +41,7 @@ struct Storage {
   llvm::SmallVector<mlir::Value, 2> values; ///< all values that live in it, in program order
   Space arena = Space::Device;
   mlir::Type kept = {}; ///< Transient: how it is read once the function has run, null: it is not
-  bool outlivesStep() const { return kind != Kind::Transient && kind != Kind::Host; }
+  bool outlivesStep() const { return kind != Kind::Transient && kind != Kind::Home; }
 };
 
 /// What a slot takes of an arena.
@@ -55,7 +55,7 @@ struct Piece {
 
 class Storages {
 public:
-  /// `function` is a train function after fuse; in-place attributes are set before.
+  /// `function` is a train function after fuse and linearize: without its in-place attributes more bytes are needed.
   explicit Storages(mlir::func::FuncOp function);
 
   llvm::ArrayRef<Storage> all() const { return storages; }
@@ -66,9 +66,11 @@ public:
   /// Index of a variable's storage, or -1 when the function does not touch it.
   int ofVariable(llvm::StringRef symbol) const;
 
-  /// Storages whose content the op reads, in operand order, then those it accumulates into.
+  /// Storages whose content the op reads: reads(op)[i] is operand i's, repetitions and views included, then of an op
+  /// that accumulates its result's. For any op of the function, the terminator, too.
   llvm::SmallVector<int> reads(mlir::Operation *op) const;
-  /// Storages that the op writes, by its results.
+  /// Storages that the op writes: writes(op)[i] is result i's, repetitions included. Of views and train.read too, which
+  /// write nothing: ask isFree() first.
   llvm::SmallVector<int> writes(mlir::Operation *op) const;
 
 private:

@@ -11,7 +11,7 @@
 
 namespace sluice {
 
-/// Of one program.
+/// Upper limit of the threads of one program.
 constexpr int mostThreads = 1024;
 
 /// What workspaces and algorithms of host programs depend on.

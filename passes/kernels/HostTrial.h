@@ -16,8 +16,7 @@ namespace sluice {
 bool everythingWorks(std::vector<AlgorithmChoice> &choices, bool alternatives,
                      const std::function<bool(const HostTrialCase &)> &run = works);
 
-/// In a child that may crash: what the parent does when it crashes itself is not for the child, and nobody wants its
-/// core.
+/// Call in a child that may crash: it forgets the parent's crash handlers and leaves no core dump.
 void crashQuietly();
 
 } // namespace sluice

@@ -14,7 +14,9 @@ namespace sluice {
 struct PlanSummary {
   int64_t budget = 0, base = 0, floor = 0, keepArena = 0;
   double keepSeconds = 0, seconds = 0, lowerBound = 0, longest = 0;
-  int64_t persistent = 0; ///< of the device arena, where transients begin
+  /// Of the device arena, where transients begin: `base` without the staging slots of batches, which count as base
+  /// where one memory has both arenas.
+  int64_t persistent = 0;
   int rounds = 1;
 };
 

@@ -13,7 +13,8 @@ public:
   explicit PlannedPlaces(train::PlanAttr plan);
 
   /// Notes on `op` where the plan puts its results, which are the `form` of the storages of these names from `step` on,
-  /// and its workspace. What the plan does not place has no offset: views, results in place, the content of variables.
+  /// and its workspace. Steps count the plan's ops from 0, those that run again included (#train.place). What the plan
+  /// does not place has no offset: views, results in place, the content of variables.
   void note(mlir::Operation *op, llvm::ArrayRef<llvm::StringRef> results, train::PlaceForm form, int step) const;
   /// Where the plan puts result `index` of an op, or its workspace, which comes after its results; null: nowhere.
   static mlir::IntegerAttr of(mlir::Operation *op, unsigned index);

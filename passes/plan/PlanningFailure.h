@@ -20,9 +20,9 @@ struct PlanningFailure {
   std::optional<int64_t> smallestBudget;
   /// Two buffers live longer in the placed program than the plan that put them into common bytes had thought.
   bool placesFail = false;
-  /// No failure, but for the plan: it is made for the budget for the so manieth time.
+  /// Not a failure: which attempt at this budget the plan comes from, 1 for the first.
   int rounds = 1;
-  /// No failure, but what earlier tries found out, read and filled by the next; null: nobody tries again.
+  /// Not a failure: what earlier attempts found out, read and filled by the next; null: there is only one.
   planner::KnownPlans *known = nullptr;
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What no plan can beat: memory floor and lower bounds of the makespan.
+// What no plan can beat: memory floor and lower bounds of the makespan. "Floor" is a bound below every plan, "smallest"
+// (Infeasible::smallestMemory) what one strategy needs.
 #pragma once
 
 #include "passes/planner/Abilities.h"
@@ -9,7 +10,7 @@
 
 namespace sluice::planner {
 
-/// The budget that no plan of whole tensors can pass, in bytes: the largest op's inputs, outputs and workspace, plus
+/// No plan of whole tensors fits a smaller budget, in bytes: the largest op's inputs, outputs and workspace, plus
 /// base; what a backward op may read in encoded form counts with its smallest such form.
 Bytes memoryFloor(const Problem &problem);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the gaps between accesses in which a buffer's device bytes may be gone, and widens absences to whole gaps.
+// Finds the gaps between accesses in which a buffer may be away from the device, and widens absences to whole gaps.
 #pragma once
 
 #include "passes/planner/Program.h"

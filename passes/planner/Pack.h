@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Static packing: fixed lifetimes in, offsets of one arena out. Two items may share addresses only if their lifetimes
+// Static packing: fixed lifetimes in, offsets of one arena out. (What codecs do to bytes is packing, too: Packings.h.)
+// Two items may share addresses only if their lifetimes
 // are disjoint; a lifetime must therefore reach to where the program orders the next user of the bytes after the last
 // one, copies included.
 #pragma once

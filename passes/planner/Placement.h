@@ -8,7 +8,8 @@
 
 namespace sluice::planner {
 
-/// A life and its offset from the end of the base.
+/// A life and its offset from the end of the base; in the IR (#train.place, `at` of sched.buffer) offsets count from
+/// the arena's start, base included.
 struct Place {
   Life life;
   Bytes offset = 0;

@@ -11,6 +11,8 @@
 
 namespace sluice::planner {
 
+/// In the IR both Compress and Encode become train.encode, with the role encode: Compress packs bytes that train.decode
+/// unpacks, Encode leaves a form that the readers take as it is.
 enum class Action { Keep, Offload, Compress, Encode, Invert, Recompute };
 
 /// A stretch of the step for which a buffer's device bytes are gone, between two accesses to it. Position k of the
@@ -21,8 +23,8 @@ enum class Action { Keep, Offload, Compress, Encode, Invert, Recompute };
 struct Absence {
   /// The copy out is issued when this op has ended: the last writer or a later op; -1 for content from outside the
   /// step: at its start. An absence with the same op as the one before it has no copy of its own: the first copy stays
-  /// until the last return, and nothing may write the buffer in between. Encode, compress, invert: the last forward
-  /// access.
+  /// until the last return, and nothing may write the buffer in between (which the checker sees, as each of them
+  /// repeats the op). Encode, compress, invert: the last forward access.
   int leaveAfter = -1;
   int freeBefore = -1;  ///< first position that runs with the device bytes gone; leaveAfter < freeBefore <= returnAfter
   int returnAfter = -1; ///< the copy back (decode, invert) is issued when this op has ended; encode: -1

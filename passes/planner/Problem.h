@@ -150,8 +150,10 @@ struct Problem {
   std::vector<Buffer> buffers;
   Bytes base = 0;        ///< live through the whole step: parameters, states, optimizer state, constants, batch slots
   Bytes alignment = 256; ///< every slot's offset and size is rounded up to it
-  Space home = Space::Host; ///< arena of what is offloaded, which also says on which streams its copies run
-  Link link;                ///< between the device and that arena
+  /// Arena of what is offloaded, which also says on which streams its copies run. There is one for the whole problem,
+  /// and so for the plan.
+  Space home = Space::Host;
+  Link link; ///< between the device and that arena
   /// Bytes of raw data per second, for codecs of copies whose size follows from the raw bytes. Others are as fast as
   /// the buffers' packed forms say.
   std::vector<std::pair<Codec, double>> codecRates;

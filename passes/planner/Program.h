@@ -12,14 +12,16 @@
 
 namespace sluice::planner {
 
-/// One executed op. Position k holds the ops recomputed before op k, then op k itself.
+/// One executed op. (Steps of a sched.program count copies as well, from 1.) Position k holds the ops recomputed before
+/// op k, then op k itself.
 struct Step {
   int op = 0;
   int position = 0;
   bool recomputed = false;
 };
 
-/// Bytes on the device over steps first..last, both included.
+/// Bytes on the device over steps first..last, both included, as planned. sluice::Life (analysis/Lifetimes.h) is what
+/// becomes of it on streams.
 struct Life {
   /// Encoded: packed forms and the side slots of inversions, too. Workspace: of the step or of the inversions just
   /// before it, whichever is larger.

@@ -18,6 +18,8 @@ namespace sluice::planner {
 /// rules, one job at a time, packing first. What runs on the compute stream takes `link.contention` longer for every
 /// byte copied meanwhile, and `codecContention` for every second of the codec stream. The plan must be complete
 /// (positions set) and refer to valid indices; see Check.h for a test.
+/// Streams have no priorities here (StreamFacts::urgent is the cuda runtime's): what they take from one another is in
+/// the two contentions.
 Timeline simulate(const Problem &problem, const Plan &plan);
 
 /// Bytes that cross the link one way for an offloaded buffer under its codec: those of its packed form; zvc leaves out

@@ -138,7 +138,7 @@ private:
     engine.begun.push_back(copy);
     if (mirrored)
       return;
-    // The stream serves copies in the order of issue: one that an urgent one overtook is issued after that.
+    // The stream serves copies in the order of issue: one that was overtaken is issued after the one that overtook it.
     const int before = absence(copy.trip).leaveAfter;
     engine.after = std::max(engine.after, before);
     std::vector<Absence> &all = plan.decisions[copy.trip.buffer].absences;

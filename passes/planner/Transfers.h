@@ -11,7 +11,7 @@ namespace sluice::planner {
 
 /// How placeTransfers() decides.
 struct Placing {
-  bool mayStay = true; ///< what never needs to leave stays; else everything leaves, and ops wait for copies
+  bool mayStay = true; ///< buffers that need not leave stay; else all leave, and ops wait for their copies
   Gaps gaps = Gaps::Longest;
 };
 

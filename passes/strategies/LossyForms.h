@@ -13,7 +13,7 @@
 
 namespace sluice::planner {
 
-/// What packing in device memory shall bring. Copies get what it leaves of the error budget.
+/// Goals for packing in device memory. Copies get what it leaves of the error budget.
 struct FormWish {
   double freed = 0;      ///< of the bytes that packing every candidate as tightly as can be would free
   double errorShare = 1; ///< of the square of the error budget that packing may take

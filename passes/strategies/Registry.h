@@ -65,7 +65,7 @@ struct Strategy {
   std::string name;
   std::string summary; ///< one line for --help and reports
   PlanFunction plan = nullptr;
-  ChainFunction chain = nullptr; ///< null: as op-level problems, whose units are stages where `actions` can move them
+  ChainFunction chain = nullptr; ///< null: chains become op-level problems (ChainProblem.h)
   std::vector<Knob> knobs = {};
   Abilities actions = {};        ///< that its plans may consist of, besides what is kept
   bool lossyAsPublished = false; ///< on chains it uses its lossy actions whether options allow them or not

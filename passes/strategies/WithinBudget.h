@@ -8,7 +8,7 @@
 namespace sluice::planner {
 
 /// The strategy's own answer for `memory`; a plan whose errors exceed the problem's budget is refused, as one that the
-/// strategy has no means to mend.
+/// strategy has no means to repair.
 Answer strategyAnswer(const Strategy &strategy, const Problem &problem, Bytes memory, const Options &options);
 
 /// runStrategy() of a strategy that need not be in the table; of a problem and knobs that are valid.
@@ -27,9 +27,9 @@ const Plan &checked(const Problem &problem, const Plan &plan, Bytes budget);
 /// Why a strategy refuses a budget.
 std::string tooSmall(const std::string &strategy, Bytes needed, Bytes budget);
 
-/// Plans with an inner limit on live bytes until the packed arena is within the budget. `known`: another strategy gets
-/// along with so much, so that no plan needs packing which has as many bytes live, only to name what this one needs.
-/// Keeps references; options.known must not be null.
+/// Plans with an inner limit on live bytes until the packed arena is within the budget. `known`: bytes that another
+/// strategy is known to manage with; a plan with at least as many live bytes is not worth packing just to report what
+/// this strategy needs. Keeps references; options.known must not be null.
 class Planner {
 public:
   Planner(const Problem &problem, const Strategy &strategy, const Options &options,

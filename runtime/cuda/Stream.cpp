@@ -111,7 +111,7 @@ struct Session::Impl {
 };
 
 struct Stream::Impl {
-  /// Graphs keep the priorities of the streams that they captured, see makeGraph().
+  /// The stream's kernels have its priority, those of a graph that it was captured into, too.
   explicit Impl(const StreamFacts &facts) {
     int least = 0, greatest = 0;
     checkCuda(cudaDeviceGetStreamPriorityRange(&least, &greatest), "cannot read the priorities of streams");
@@ -276,6 +276,7 @@ void Session::Impl::makeGraph(Session &session, const std::function<void(Session
     throw;
   }
   checkCuda(cudaStreamEndCapture(compute, &graph), what);
+  // Kernels keep the priorities of the streams that they were captured from; nodes that copy have none.
   const cudaError_t made = cudaGraphInstantiate(&exec, graph, cudaGraphInstantiateFlagUseNodePriority);
   cudaGraphDestroy(graph);
   checkCuda(made, what);

@@ -68,7 +68,7 @@ template <typename Rule, typename Plain> __global__ void updateKernel(Pieces<Poi
       updateFour<Rule>(p, i, f, factor);
 }
 
-/// The moments take in the gradient; sums of squares of part blockIdx.x of w and of the direction.
+/// Updates the moments with the gradient; sums of squares of part blockIdx.x of w and of the direction.
 __global__ void lambPart(Pointers p, double *weights, double *directions, const DeviceState *state) {
   __shared__ double shared[blockThreads / 32];
   if (!state->update.changes())

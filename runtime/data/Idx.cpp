@@ -17,7 +17,7 @@ static InputFile openIdx(const std::string &path) {
   if (std::filesystem::exists(path, ignored) || !std::filesystem::exists(packed, ignored))
     return InputFile(path);
   const InputFile file(packed);
-  return inflate(file, 0, file.size(), Packing::Gzip, uint64_t{1} << 36, packed);
+  return inflate(file, 0, file.size(), Compression::Gzip, uint64_t{1} << 36, packed);
 }
 
 /// The dimensions, whose product is what the file has after its header.

@@ -19,8 +19,8 @@ namespace {
 struct Inflater {
   z_stream state = {};
   /// Window bits of 15, negative for data without a head, 16 more for gzip's head.
-  explicit Inflater(Packing packing) {
-    if (inflateInit2(&state, packing == Packing::Gzip ? 15 + 16 : -15) != Z_OK)
+  explicit Inflater(Compression compression) {
+    if (inflateInit2(&state, compression == Compression::Gzip ? 15 + 16 : -15) != Z_OK)
       throw std::bad_alloc();
   }
   Inflater(const Inflater &) = delete;
@@ -52,14 +52,14 @@ void writeAll(int descriptor, const unsigned char *from, size_t bytes, const std
 
 } // namespace
 
-InputFile inflate(const InputFile &from, uint64_t begin, uint64_t bytes, Packing packing, uint64_t most,
+InputFile inflate(const InputFile &from, uint64_t begin, uint64_t bytes, Compression compression, uint64_t most,
                   const std::string &name) {
   const int descriptor = openUnnamed();
   struct Close {
     int descriptor;
     ~Close() { close(descriptor); }
   } close{descriptor};
-  Inflater inflater(packing);
+  Inflater inflater(compression);
   std::vector<unsigned char> in(1 << 16), out(1 << 18);
   uint64_t made = 0;
   for (int status = Z_OK; status != Z_STREAM_END;) {

@@ -7,11 +7,11 @@
 
 namespace sluice {
 
-enum class Packing { Gzip, Deflate };
+enum class Compression { Gzip, Deflate };
 
 /// Unpacks bytes [begin, begin + bytes) of `from` into a file in $TMPDIR or /tmp that goes by `name` in messages.
 /// Throws DataError for damaged data and for more than `most` bytes.
-InputFile inflate(const InputFile &from, uint64_t begin, uint64_t bytes, Packing packing, uint64_t most,
+InputFile inflate(const InputFile &from, uint64_t begin, uint64_t bytes, Compression compression, uint64_t most,
                   const std::string &name);
 
 } // namespace sluice

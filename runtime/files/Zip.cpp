@@ -106,7 +106,7 @@ ZipFile::Member ZipFile::open(const std::string &name) const {
     return {InputFile(path()), begin, begin + entry.size};
   if (entry.method != 8)
     throw DataError(text(whole, ": is neither stored nor deflated: write it with numpy.savez or savez_compressed"));
-  InputFile unpacked = inflate(file, begin, entry.packed, Packing::Deflate, entry.size, whole);
+  InputFile unpacked = inflate(file, begin, entry.packed, Compression::Deflate, entry.size, whole);
   if (unpacked.size() != entry.size)
     throw DataError(text(whole, ": unpacks to ", unpacked.size(), " bytes, the directory says ", entry.size));
   return {std::move(unpacked), 0, entry.size};

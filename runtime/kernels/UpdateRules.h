@@ -46,7 +46,8 @@ struct UpdateFactors {
 
   /// Whether updates and averages do anything.
   SLUICE_KERNEL bool changes() const { return lastBatch && !skips; }
-  /// An element of a gradient as updates and norms take it.
+  /// An element of a gradient as updates and norms take it, before the norm's factor. The host scales no loss: it calls
+  /// clippedElement() alone.
   SLUICE_KERNEL float elementOf(float gradient) const;
 
   /// As a parameter of this group sees them. Decoupled decay shrinks the parameter before its update.
@@ -156,12 +157,12 @@ struct LionRule {
   }
 };
 
-/// LAMB's moments take in the gradient.
+/// LAMB's moments, updated with the gradient.
 SLUICE_KERNEL void lambMoments(float g, float &s, float &t, const UpdateFactors &f) {
   s += (1 - f.beta1) * (g - s);
   t = f.beta2 * t + (1 - f.beta2) * g * g;
 }
-/// Its direction, of moments that did.
+/// Its direction, from updated moments.
 SLUICE_KERNEL float lambDirection(float w, float s, float t, const UpdateFactors &f) {
   return s / f.correction1 / (sqrtf(t) / f.correction2 + f.epsilon) + f.decay * w;
 }

@@ -21,7 +21,7 @@ public:
   /// The same where no step runs; the batch is on the device when it returns.
   void prefetchAlone(Position position);
 
-  /// How long the last prefetch went on when the step beside it had ended: what the next step waited for its data.
+  /// How long the last prefetch continued after the concurrent step had ended: what the next step waited for its data.
   /// Blocks until that step has ended, and comes before anything else that waits for it. 0 once it was told.
   double waitedSeconds();
 

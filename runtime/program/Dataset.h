@@ -107,7 +107,7 @@ public:
   /// Samples of the batch at `position` that are none of the repetitions of `padded`.
   int64_t valid(Position position) const { return std::min(program.batch, count - position.sample); }
 
-  /// The position itself while its epoch still has a batch, else the begin of the next epoch.
+  /// The position itself while its epoch still has a batch, else the start of the next epoch.
   Position normalize(Position position) const;
 
   /// --mixup: what a sample of the batch at `position` has of itself; 1 without.

@@ -28,7 +28,7 @@ public:
   /// Evaluates, unless this step was; overwrites both batch slots. Notes in `state` that it is done, and what follows.
   /// A signal may end it without a result.
   void run(RunState &state);
-  /// --patience is at its end.
+  /// Whether training should stop because --patience is exhausted, and why, once it should.
   bool isOver() const { return selection && selection->isOver(); }
   std::string whyOver() const { return selection->whyOver(); }
   /// For runs that write more than checkpoints of the state of `step`: says which one was better, if any was.

@@ -13,7 +13,7 @@
 
 namespace sluice {
 
-/// Steps at the begin of a run that are recorded: enough to see the steady state, small enough to open.
+/// How many steps at the start of a run are recorded: enough to see the steady state, small enough to open.
 constexpr int64_t recordedSteps = 10;
 /// The same when only the report of the plan's actions wants them.
 constexpr int64_t reportedSteps = 4;

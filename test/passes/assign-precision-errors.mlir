@@ -1,5 +1,5 @@
-// RUN: sluice-opt --split-input-file --verify-diagnostics %s
-// The pass refuses nothing; what it leaves is verified, see PrecisionAware and train.cast.
+// RUN: sluice-opt --sluice-assign-precision --split-input-file --verify-diagnostics %s
+// The pass refuses what is linearized; what it leaves is verified, see PrecisionAware and train.cast.
 
 func.func @product_p1(%x: tensor<4x8xbf16>, %w: tensor<8x8xf32>) {
   // expected-error @below {{mixes element types: 'tensor<4x8xbf16>' and 'tensor<8x8xf32>' as operand 1}}
@@ -83,4 +83,14 @@ func.func @codec_takes_f32(%x: tensor<4x8xbf16>) {
   // expected-error @below {{knows no codec 'fp16' for 'tensor<4x8xbf16>'}}
   %p = train.encode %x {codec = "fp16"} : (tensor<4x8xbf16>) -> tensor<64xi8>
   return
+}
+
+// -----
+
+module attributes {train.precision = "bf16"} {
+func.func @after_linearize(%x: tensor<2x3xf32>) {
+  // expected-error @below {{is as sluice-linearize leaves it; run sluice-assign-precision before that}}
+  %y = train.relu %x {train.stage = 0 : i64} : (tensor<2x3xf32>) -> tensor<2x3xf32>
+  return
+}
 }
