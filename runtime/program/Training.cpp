@@ -272,7 +272,6 @@ void Trainer::guarded(const std::function<void()> &work) const {
 
 void Trainer::loop() {
   Batches batches(session, program, *files.training);
-  warnOfUnevenBatches(arguments.name, program, step.batches());
   last = lastStep();
   printWhatIsTrained(program, *files.training, arguments, run.step, last);
   progress = std::make_unique<Progress>(run.step + 1, last, program.batch * step.batches());
