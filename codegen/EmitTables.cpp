@@ -216,6 +216,23 @@ void printMemory(const Document &d, llvm::function_ref<void(const Twine &, const
   line("deviceBase", Twine(*d.step.getBase()));
 }
 
+/// What classes weigh in the losses that weigh them: an array each, and one of all.
+void printClassWeights(const Document &d, ArrayAttr all, llvm::raw_ostream &out) {
+  std::string list;
+  for (auto [number, weights] : llvm::enumerate(all.getAsRange<DenseF32ArrayAttr>())) {
+    const std::string name = weights.empty() ? "nullptr" : "classWeights" + std::to_string(number);
+    list += (list.empty() ? "" : ", ") + name;
+    if (weights.empty())
+      continue;
+    out << "static const float " << name << "[] = {";
+    llvm::interleaveComma(weights.asArrayRef(), out, [&](float weight) { out << shortest(weight); });
+    out << "};\n";
+  }
+  for (size_t other = all.size(); other < train::outputsOf(d.module).size(); ++other)
+    list += ", nullptr";
+  out << "static const float *const classWeights[] = {" << list << "};\n\n";
+}
+
 /// What the program predicts and compares. Returns the number of rows.
 int printOutputs(const Document &d, llvm::raw_ostream &out) {
   int count = 0;
@@ -233,6 +250,8 @@ int printOutputs(const Document &d, llvm::raw_ostream &out) {
         << (output.getProbabilities() ? "true" : "false") << "},\n";
   }
   out << (count ? "};\n\n" : "");
+  if (auto weights = d.module->getAttrOfType<ArrayAttr>(train::classWeightsAttribute))
+    printClassWeights(d, weights, out);
   return count;
 }
 
@@ -246,8 +265,6 @@ void printResults(const Document &d, int outputs, llvm::function_ref<void(const 
     line("outputs", "outputs");
     line("outputCount", Twine(outputs));
   }
-  if (d.module->hasAttr(train::classWeightsAttribute))
-    line("classWeights", "true");
   if (d.module->hasAttr(train::otherMeanAttribute))
     line("otherMean", "true");
 }
@@ -317,6 +334,8 @@ void printProgram(const Document &d, llvm::raw_ostream &out, int inputs, int row
   if (!d.options.exportTemplate.empty())
     line("exportTemplate", stringLiteral(d.options.exportTemplate));
   line("optimizer", Twine("Program::Optimizer::") + rules[static_cast<size_t>(rule.value_or(train::UpdateRule::Sgd))]);
+  if (d.module->hasAttr(train::classWeightsAttribute))
+    line("classWeights", "classWeights");
   out << "};\n\n} // namespace\n\n";
   printEntry(d, out);
 }

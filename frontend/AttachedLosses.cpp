@@ -279,7 +279,6 @@ Result<LossValues> createLoss(FunctionImport &state, func::FuncOp function, cons
   Value composed = weighCrossEntropy(state, loss, x, classes);
   if (!composed)
     return Error{"output '" + output.name + "': " + (state.error.empty() ? "its loss cannot be made" : state.error)};
-  function->getParentOfType<ModuleOp>()->setAttr(train::classWeightsAttribute, b.getUnitAttr());
   return LossValues{composed, target, scores, classes};
 }
 

@@ -171,6 +171,16 @@ Value summed(OpBuilder &b, ArrayRef<OutputLoss> losses, ArrayRef<Value> parts) {
   return sum;
 }
 
+/// What classes weigh in losses, for who adds up batches.
+void noteClassWeights(ModuleOp module, ArrayRef<OutputLoss> losses) {
+  Builder b(module.getContext());
+  SmallVector<Attribute> weights;
+  for (const OutputLoss &loss : losses)
+    weights.push_back(b.getDenseF32ArrayAttr(SmallVector<float>(loss.classWeights.begin(), loss.classWeights.end())));
+  if (llvm::any_of(losses, [](const OutputLoss &loss) { return !loss.classWeights.empty(); }))
+    module->setAttr(train::classWeightsAttribute, b.getArrayAttr(weights));
+}
+
 Status attachSeveral(FunctionImport &state, func::FuncOp function) {
   const std::vector<OutputLoss> losses = lossesOf(state.spec);
   const bool alone = losses.size() == 1 && losses[0].weight == 1;
@@ -200,6 +210,7 @@ Status attachSeveral(FunctionImport &state, func::FuncOp function) {
       predictions.add(named->name, output, toString(loss.kind), made->target, loss.weight,
                       alone ? -1 : static_cast<int64_t>(returned.parts.size()) - 1);
   }
+  noteClassWeights(function->getParentOfType<ModuleOp>(), losses);
   if (!state.training && state.spec.output.empty())
     predictions.addOthers({});
   returned.loss = summed(state.builder, losses, returned.parts);

@@ -10,6 +10,9 @@
 namespace sluice {
 namespace {
 
+/// In front of what a line of a list says.
+constexpr char listMark = '@';
+
 /// Of the automata of one expression.
 constexpr int64_t mostBytes = int64_t(1) << 28;
 
@@ -23,6 +26,13 @@ re2::RE2::Options options() {
 
 } // namespace
 
+struct NamePatterns::Pattern {
+  Pattern(const std::string &words, bool ofList) : expression(words, options()), ofList(ofList) {}
+
+  re2::RE2 expression;
+  bool ofList; ///< a line of a list
+};
+
 NamePatterns::NamePatterns() = default;
 NamePatterns::NamePatterns(NamePatterns &&) = default;
 NamePatterns &NamePatterns::operator=(NamePatterns &&) = default;
@@ -31,15 +41,18 @@ NamePatterns::~NamePatterns() = default;
 Result<NamePatterns> NamePatterns::compile(const std::string &flag, const std::vector<std::string> &patterns) {
   NamePatterns compiled;
   std::string all;
-  for (const std::string &pattern : patterns) {
-    auto expression = std::make_unique<re2::RE2>(pattern, options());
-    if (!expression->ok()) {
-      const bool looksAround = expression->error_code() == re2::RE2::ErrorBadPerlOp;
-      return Error{flag + "=" + pattern + " is not a regular expression: " + expression->error() +
+  for (const std::string &word : patterns) {
+    const bool ofList = !word.empty() && word.front() == listMark;
+    const std::string pattern = word.substr(ofList ? 1 : 0);
+    auto added = std::make_unique<Pattern>(pattern, ofList);
+    const re2::RE2 &expression = added->expression;
+    if (!expression.ok()) {
+      const bool looksAround = expression.error_code() == re2::RE2::ErrorBadPerlOp;
+      return Error{flag + "=" + pattern + " is not a regular expression: " + expression.error() +
                    (looksAround ? "; there is no look-ahead or look-behind, name the exceptions by another flag" : "")};
     }
     all += (all.empty() ? "(?:" : "|(?:") + pattern + ")";
-    compiled.patterns.push_back(std::move(expression));
+    compiled.patterns.push_back(std::move(added));
   }
   if (patterns.empty())
     return compiled;
@@ -56,14 +69,14 @@ bool NamePatterns::matches(std::string_view name) const {
   return any && re2::RE2::FullMatch(re2::StringPiece(name.data(), name.size()), *any);
 }
 
-std::vector<std::string> NamePatterns::unmatched(const std::vector<std::string> &names) const {
-  std::vector<std::string> none;
+NamePatterns::Unmatched NamePatterns::unmatched(const std::vector<std::string> &names) const {
+  Unmatched none;
   for (const auto &pattern : patterns) {
     bool found = false;
     for (size_t i = 0; !found && i < names.size(); ++i)
-      found = re2::RE2::FullMatch(names[i], *pattern);
+      found = re2::RE2::FullMatch(names[i], pattern->expression);
     if (!found)
-      none.push_back(pattern->pattern());
+      (pattern->ofList ? none.lines : none.words).push_back(pattern->expression.pattern());
   }
   return none;
 }
@@ -79,7 +92,7 @@ static Status addLines(const std::string &path, std::vector<std::string> &patter
     if (!line.empty() && line.back() == '\r')
       line.pop_back();
     if (!line.empty() && line.front() != '#')
-      patterns.push_back(line);
+      patterns.push_back(listMark + line);
   }
   if (bytes > mostBytesOfFile)
     return Error{"has more than " + std::to_string(mostBytesOfFile) + " bytes"};

@@ -28,15 +28,20 @@ public:
   size_t size() const;
   /// Whether one of the patterns matches the whole name.
   bool matches(std::string_view name) const;
-  /// The patterns that match none of the names, in their order.
-  std::vector<std::string> unmatched(const std::vector<std::string> &names) const;
+  /// Patterns that match none of the names, in their order.
+  struct Unmatched {
+    std::vector<std::string> words, lines; ///< of the command line, of lists
+  };
+  Unmatched unmatched(const std::vector<std::string> &names) const;
 
 private:
-  std::vector<std::unique_ptr<re2::RE2>> patterns;
+  struct Pattern;
+  std::vector<std::unique_ptr<Pattern>> patterns;
   std::unique_ptr<re2::RE2> any; ///< all of them as alternatives
 };
 
 /// Regular expressions as words of a command line give them: `@FILE` has one a line, but empty lines and comments (#).
+/// Those of lists begin with another @, which compile() takes off: a list may name what one model lacks.
 /// An error names the flag and what cannot be read or is no regular expression.
 Result<std::vector<std::string>> readPatterns(const std::string &flag, const std::vector<std::string> &words);
 

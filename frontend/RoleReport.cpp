@@ -52,23 +52,23 @@ Roles rolesOf(const OnnxGraph &graph, const Variables &variables, const HandRole
   return roles;
 }
 
-/// Says which patterns match none of the names: in a note where others do, else as an error.
+/// Says which patterns match none of the names: lines of a list in a note where others do, else as an error.
 Status checkPatterns(const std::string &flag, const NamePatterns &patterns, const Names &names, const Names &states,
                      Names &remarks) {
-  const Names unmatched = patterns.unmatched(names);
-  if (unmatched.empty())
+  const auto [words, lines] = patterns.unmatched(names);
+  if (words.empty() && lines.empty())
     return Success{};
-  const bool ofList = patterns.size() > 1;
-  if (ofList && unmatched.size() < patterns.size()) {
-    remarks.push_back(std::to_string(unmatched.size()) + " of the " + std::to_string(patterns.size()) +
-                      " regular expressions of " + flag + " match nothing: " + someOf(unmatched));
+  if (words.empty() && lines.size() < patterns.size()) {
+    remarks.push_back(std::to_string(lines.size()) + " of the " + std::to_string(patterns.size()) +
+                      " regular expressions of " + flag + " match nothing: " + someOf(lines));
     return Success{};
   }
-  const bool ofStates = patterns.unmatched(states).size() < patterns.size();
-  return Error{(ofList
-                    ? "none of the " + std::to_string(patterns.size()) + " regular expressions of " + flag + " matches"
-                    : flag + "=" + unmatched[0] + " matches") +
-               (ofList ? " the whole name of a tensor" : " no whole name of a tensor") +
+  const bool isOne = !words.empty() || lines.size() == 1;
+  const auto ofNoState = patterns.unmatched(states);
+  const bool ofStates = ofNoState.words.size() + ofNoState.lines.size() < patterns.size();
+  return Error{(isOne ? flag + "=" + (words.empty() ? lines : words)[0] + " matches no whole name of a tensor"
+                      : "none of the " + std::to_string(patterns.size()) + " regular expressions of " + flag +
+                            " matches the whole name of a tensor") +
                (flag == "--train" ? " that can be trained" : " that could be trained") +
                (ofStates ? "; running statistics are held by --batch-norm=frozen" : "; --list-parameters names them")};
 }

@@ -42,7 +42,7 @@ constexpr const char *otherMeanAttribute = "train.other_mean";
 /// Of the module, an array of names: the arguments that predictions do not depend on.
 constexpr const char *lossInputsAttribute = "train.loss_inputs";
 
-/// A flag of the module: classes have weights in the loss, which knows no smoothing and no mixing of them.
+/// Of the module, for each of train.outputs that has a loss: weights of its classes, or none. No mixing of them then.
 constexpr const char *classWeightsAttribute = "train.class_weights";
 
 } // namespace sluice::train

@@ -130,13 +130,15 @@ struct Program {
   Tensor norm = {}; ///< F32 scalar as `loss`, the norm of all gradients; absent unless they can be clipped by it
   const Output *outputs = nullptr; ///< those with a loss first; the first one is what is measured unless more is said
   int outputCount = 0;
-  bool classWeights = false;            ///< the loss weighs classes; several ops compute it then
   bool otherMean = false;               ///< the loss is not known to be a mean over the targets that are not ignored
   bool accumulates = false;             ///< a step may have several batches
   bool averages = false;                ///< parameters have running averages, which evaluate and export use
   const char *weightsFile = nullptr;    ///< name beside the executable, or null when nothing is read
   const char *exportTemplate = nullptr; ///< name beside the executable, or null
   enum class Optimizer { Sgd, Adam, AdamW, Adagrad, RmsProp, Lamb, Lion } optimizer;
+  /// Of each of outputs what the classes of its target weigh in its loss, null: all weigh 1. Null where all do in all
+  /// losses; else several ops compute the loss.
+  const float *const *classWeights = nullptr;
 };
 
 /// Whether the loss is attached and of this kind, as --loss names it.

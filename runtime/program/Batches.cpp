@@ -4,26 +4,80 @@
 
 #include "runtime/program/Batches.h"
 
+#include "runtime/Errors.h"
+#include "runtime/Printable.h"
+
 #include <algorithm>
+#include <cstdio>
 
 namespace sluice {
 
+/// Of the loss of an output; null: all classes weigh 1.
+static const float *classWeightsOf(const Program &program, int output) {
+  return program.classWeights ? program.classWeights[output] : nullptr;
+}
+
+/// Whether the loss of this output may leave out targets.
+static bool mayIgnore(const Program &program, const Output &output) {
+  return output.target >= 0 && program.inputs[output.target].ignoreIndex != Loss::none && !hasLoss(output, "mse") &&
+         !hasLoss(output, "ctc");
+}
+
+/// Of a sum, cross-entropies of the same target are means over the same.
+static bool countAlike(const Program &program) {
+  int losses = 0, like = 0;
+  for (int i = 0; i < program.outputCount && program.outputs[i].part.present; ++i, ++losses)
+    like += hasCrossEntropy(program.outputs[i]) && !classWeightsOf(program, i) &&
+            program.outputs[i].target == program.outputs[0].target;
+  return losses <= 1 || like == losses;
+}
+
+std::string doubtsOfAccumulation(const Program &program) {
+  if (countAlike(program))
+    return "";
+  for (int i = 0; i < program.outputCount; ++i) {
+    const Output &output = program.outputs[i];
+    const char *why = classWeightsOf(program, i)   ? "weighs its targets by class"
+                      : mayIgnore(program, output) ? "leaves out targets that are ignored"
+                                                   : nullptr;
+    if (output.part.present && why)
+      return text("of a sum of losses each batch of a step counts alike, but that of '", output.name, "' ", why,
+                  ": where batches differ in how many count, a step is not that of one large batch");
+  }
+  return "";
+}
+
+void warnOfUnevenBatches(const std::string &name, const Program &program, int64_t batches) {
+  if (const std::string doubts = doubtsOfAccumulation(program); !doubts.empty() && batches > 1)
+    std::fprintf(stderr, "%s: warning: %s\n", printable(name).c_str(), printable(doubts).c_str());
+}
+
 Batches::Batches(Session &session, const Program &program, Dataset &dataset)
-    : session(session), program(program), dataset(dataset) {}
+    : session(session), program(program), dataset(dataset), countsAlike(countAlike(program)) {}
 
 /// Of the batch that lies in the staging slots, by the loss of one output.
-static int64_t countTargets(Session &session, const Program &program, const Output &output) {
+static Counted countTargets(Session &session, const Program &program, int number) {
+  const Output &output = program.outputs[number];
+  const float *weights = classWeightsOf(program, number);
   if (output.target < 0 || program.otherMean || hasLoss(output, "ctc"))
-    return program.batch;
+    return Counted::all(program.batch);
   const Input &target = program.inputs[output.target];
   const int64_t all = target.staging.shape.elements();
-  if (target.ignoreIndex == Loss::none || hasLoss(output, "mse"))
-    return all;
+  if (!weights && !mayIgnore(program, output))
+    return Counted::all(all);
   const void *values = session.toDevice.address(target.staging);
-  const auto without = [&](const auto *first, auto ignored) { return all - std::count(first, first + all, ignored); };
-  return target.staging.type == DataType::F32
-             ? without(static_cast<const float *>(values), static_cast<float>(target.ignoreIndex))
-             : without(static_cast<const int64_t *>(values), target.ignoreIndex);
+  if (target.staging.type == DataType::F32) {
+    const auto *first = static_cast<const float *>(values);
+    return Counted::all(all - std::count(first, first + all, static_cast<float>(target.ignoreIndex)));
+  }
+  const auto *first = static_cast<const int64_t *>(values);
+  Counted counted = {0, 0};
+  for (int64_t i = 0; i < all; ++i) {
+    const bool counts = first[i] != target.ignoreIndex;
+    counted.targets += counts;
+    counted.weight += !counts ? 0 : weights ? static_cast<double>(weights[first[i]]) : 1;
+  }
+  return counted;
 }
 
 void Batches::gather(Position position) {
@@ -33,7 +87,7 @@ void Batches::gather(Position position) {
   dataset.gather(position, staging);
   countedNext.clear();
   for (int i = 0; i < program.outputCount; ++i)
-    countedNext.push_back(countTargets(session, program, program.outputs[i]));
+    countedNext.push_back(countTargets(session, program, i));
   gathered = Clock::now();
   for (int i = 0; i < program.inputCount; ++i) {
     const Input &input = program.inputs[i];

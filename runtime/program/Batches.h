@@ -11,6 +11,19 @@
 
 namespace sluice {
 
+/// What the loss of a batch is a mean over.
+struct Counted {
+  int64_t targets; ///< its samples, or its pixels or tokens where each has a class, but for those that are ignored
+  double weight;   ///< the same, or the sum of the weights of their classes
+  static Counted all(int64_t targets) { return {targets, static_cast<double>(targets)}; }
+};
+
+/// Why steps of several batches may differ from those of one large batch, as a warning says it; empty: they do not. The
+/// losses of a sum reach a gradient together, so that each batch has one weight for all of them.
+std::string doubtsOfAccumulation(const Program &program);
+/// Says so of a run whose steps have this many.
+void warnOfUnevenBatches(const std::string &name, const Program &program, int64_t batches);
+
 class Batches {
 public:
   Batches(Session &session, const Program &program, Dataset &dataset);
@@ -27,11 +40,10 @@ public:
 
   /// Makes the prefetched batch the current one. Call before enqueueing the step that reads it, after synchronizing.
   void advance();
-  /// Targets of the current batch over which its loss is a mean: its samples, or its pixels or tokens where each has a
-  /// class, but for those that are ignored. Of a sum of losses its samples.
-  int64_t counted() const { return hasParts(program) || countedNow.empty() ? program.batch : countedNow[0]; }
+  /// Of the current batch. Of a sum of losses that count different targets its samples.
+  Counted counted() const { return countsAlike && !countedNow.empty() ? countedNow[0] : Counted::all(program.batch); }
   /// The same of the loss of one output of the program.
-  int64_t countedOf(int output) const { return countedNow[static_cast<size_t>(output)]; }
+  Counted countedOf(int output) const { return countedNow[static_cast<size_t>(output)]; }
 
 private:
   void gather(Position position);
@@ -39,7 +51,8 @@ private:
   Session &session;
   const Program &program;
   Dataset &dataset;
-  std::vector<int64_t> countedNext, countedNow; ///< of the prefetched batch, of the current one, for each output
+  const bool countsAlike;                       ///< all losses are means over the same targets
+  std::vector<Counted> countedNext, countedNow; ///< of the prefetched batch, of the current one, for each output
   using Clock = std::chrono::steady_clock;
   std::future<Clock::time_point> stepEnd; ///< of the step beside the last prefetch
   Clock::time_point gathered;

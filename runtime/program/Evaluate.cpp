@@ -14,17 +14,18 @@ namespace {
 
 /// What the batches of one evaluation add up to.
 struct Sums {
-  double loss = 0;
+  double loss = 0, weight = 0;
   int64_t correct = 0, answered = 0;
 
   /// `times` in as many parts of the batch.
-  void add(double meanLoss, int64_t right, int64_t answers, int64_t times, int64_t parts) {
-    const int64_t counted = answers / parts * times;
-    if (counted == 0)
-      return; // the mean of nothing is no number
-    loss += meanLoss * static_cast<double>(counted);
+  void add(double meanLoss, int64_t right, const Counted &counted, int64_t times, int64_t parts) {
+    answered += counted.targets / parts * times;
     correct += right / parts * times;
-    answered += counted;
+    if (counted.weight <= 0)
+      return; // the mean of nothing is no number
+    const double own = counted.weight / static_cast<double>(parts) * static_cast<double>(times);
+    loss += meanLoss * own;
+    weight += own;
   }
 };
 
@@ -59,8 +60,8 @@ public:
     for (size_t i = 0; i < parts.size(); ++i) {
       const std::string label = labelOf(program, static_cast<int>(i));
       describe(parts[i], label, choice, values);
-      isWhole &= parts[i].answered > 0;
-      if (parts[i].answered > 0)
+      isWhole &= parts[i].weight > 0;
+      if (parts[i].weight > 0)
         sum += program.outputs[i].weight * values[{Metric::Loss, label}];
     }
     if (parts.empty())
@@ -78,12 +79,15 @@ private:
   }
   static void describe(const Sums &sums, const std::string &label, const MetricChoice &choice,
                        std::map<Measure, double> &values) {
+    if (sums.weight > 0) {
+      const double loss = sums.loss / sums.weight;
+      values[{Metric::Loss, label}] = loss;
+      if (choice.has({Metric::Perplexity, label}))
+        values[{Metric::Perplexity, label}] = std::exp(loss);
+    }
     if (sums.answered == 0)
       return;
-    const double answered = static_cast<double>(sums.answered), loss = sums.loss / answered;
-    values[{Metric::Loss, label}] = loss;
-    if (choice.has({Metric::Perplexity, label}))
-      values[{Metric::Perplexity, label}] = std::exp(loss);
+    const double answered = static_cast<double>(sums.answered);
     for (const MeasuredOutput &one : choice.measured())
       if (one.label == label && one.has(Metric::Accuracy) && !one.countsAnswers)
         values[{Metric::Accuracy, label}] = static_cast<double>(sums.correct) / answered;

@@ -6,6 +6,7 @@
 
 #include "runtime/Errors.h"
 #include "runtime/Printable.h"
+#include "runtime/program/Batches.h"
 #include "runtime/program/Schedule.h"
 
 #include <algorithm>
@@ -117,6 +118,7 @@ void printWhatIsTrained(const Program &program, const Dataset &data, const Argum
   if (batches > 1)
     std::printf("each step has %lld batches of %lld samples\n", static_cast<long long>(batches),
                 static_cast<long long>(program.batch));
+  warnOfUnevenBatches(arguments.name, program, batches);
   if (int64_t dropped = data.dropped())
     std::printf("%lld of %lld samples are left out of every epoch: they do not fill a batch of %lld\n",
                 static_cast<long long>(dropped), static_cast<long long>(data.samples()),

@@ -44,12 +44,12 @@ void Step::settleOne(Batches &batches) {
   session.take(values);
   isWhole = whole;
   --outstanding;
-  const int64_t counted = earliest.counted.front();
+  const Counted counted = earliest.counted.front();
   earliest.counted.pop_front();
-  earliest.ended += counted;
-  earliest.result.emptyBatches += counted == 0;
+  earliest.ended += counted.weight;
+  earliest.result.emptyBatches += counted.targets == 0;
   // A loss that is not finite is told, whatever it counts.
-  const double weight = static_cast<double>(std::max<int64_t>(1, counted));
+  const double weight = counted.weight > 0 ? counted.weight : 1;
   earliest.sum += static_cast<double>(values[0]) * weight;
   earliest.parts.resize(partNames.size());
   for (size_t i = 0; i < earliest.parts.size(); ++i)
@@ -60,7 +60,7 @@ void Step::settleOne(Batches &batches) {
   result.scale = scaling.follow(values[2], values[3]);
   const Clock::time_point end = Clock::now();
   result.seconds = std::chrono::duration<double>(end - std::max(earliest.begin, lastEnd)).count();
-  const double ended = static_cast<double>(std::max<int64_t>(1, earliest.ended));
+  const double ended = earliest.ended > 0 ? earliest.ended : 1;
   result.loss = static_cast<float>(earliest.sum / ended);
   for (size_t i = 0; i < partNames.size(); ++i)
     result.parts.emplace_back(partNames[i], static_cast<double>(static_cast<float>(earliest.parts[i] / ended)));
@@ -70,12 +70,11 @@ void Step::settleOne(Batches &batches) {
   done(result);
 }
 
-void Step::count(int64_t targets) {
+void Step::count(Counted counted) {
   Running &latestStep = running.back();
-  latestStep.counted.push_back(targets);
-  latestStep.enqueued += targets;
-  session.state.batchShare =
-      static_cast<float>(static_cast<double>(targets) / static_cast<double>(std::max<int64_t>(1, latestStep.enqueued)));
+  latestStep.counted.push_back(counted);
+  latestStep.enqueued += counted.weight;
+  session.state.batchShare = latestStep.enqueued > 0 ? static_cast<float>(counted.weight / latestStep.enqueued) : 0.0f;
 }
 
 void Step::enqueue(Batches &batches, RunState &run, Position next, bool more) {

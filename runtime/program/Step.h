@@ -67,17 +67,17 @@ private:
     StepResult result;
     Clock::time_point begin;
     int64_t left = 0;                 ///< batches that have not ended
-    std::deque<int64_t> counted = {}; ///< targets of each of these that were enqueued
-    double sum = 0;                   ///< of the losses of all targets
+    std::deque<Counted> counted = {}; ///< of each of these that were enqueued
+    double sum = 0;                   ///< of the losses of all targets, by their weights
     std::vector<double> parts = {};   ///< the same of each loss of a sum
-    int64_t enqueued = 0, ended = 0;  ///< targets of its batches
+    double enqueued = 0, ended = 0;   ///< weights of its batches
   };
 
   void begin(RunState &run, int64_t last);
   /// One batch; the `next` one is gathered if there are `more`.
   void enqueue(Batches &batches, RunState &run, Position next, bool more);
-  /// The batch that is enqueued next has so many targets that count, which is its weight in the step.
-  void count(int64_t targets);
+  /// Of the batch that is enqueued next: its weight in the step.
+  void count(Counted counted);
   /// The earliest batch has ended.
   void settleOne(Batches &batches);
 

@@ -3,6 +3,7 @@
 
     weighted_losses.py make FOLDER       writes them
     weighted_losses.py compare FOLDER    what programs logged and predicted against them
+    weighted_losses.py large FOLDER      losses and weights of steps of two batches against those of one of both
     weighted_losses.py answers FOLDER    the same of answers of yes or no
 
 `classes`: three classes of pixels with weights, one of them 0, and ignored targets. `own`: a model that ends in a loss of its own, a mean of weighted
@@ -106,6 +107,26 @@ def compare_answers(folder):
         print(log.stem, "as PyTorch")
 
 
+def large(folder):
+    import torch
+    from safetensors.numpy import load_file
+    pixels = models(torch)[0].double()
+    x, wanted = (torch.from_numpy(numpy.load(folder / f"classes-data/{name}.npy")) for name in ("input", "target"))
+    x, weights = x.double(), torch.tensor(WEIGHTS, dtype=torch.float64)
+    entropy = torch.nn.CrossEntropyLoss(weight=weights, ignore_index=IGNORED)
+    losses = steps(torch, pixels, lambda s: entropy(pixels(x[s]), wanted[s]), 8)
+    lines = [json.loads(line) for line in (folder / "classes8.log").read_text().splitlines()]
+    numpy.testing.assert_allclose([line["loss"] for line in lines if line["event"] == "step"], losses, rtol=1e-6)
+    numpy.testing.assert_allclose([line["loss"] for line in lines if line["event"] == "evaluate"][-1], entropy(pixels(x), wanted).item(), rtol=1e-6)
+    found = load_file(folder / "classes8.safetensors")
+    for name, value in pixels.state_dict().items():
+        numpy.testing.assert_allclose(found[name], value.numpy(), rtol=1e-6, atol=1e-7, err_msg=name)
+    sums = [weights[half[half != IGNORED]].sum().item() for half in (wanted[:4], wanted[4:])]
+    counts = [int((half != IGNORED).sum()) for half in (wanted[:4], wanted[4:])]
+    assert abs(sums[0] / sum(sums) - counts[0] / sum(counts)) > 0.04, (sums, counts)
+    print(f"sums of weights {sums[0]:.2f} and {sums[1]:.2f}: as one large batch")
+
+
 def compare_measures(folder, mae):
     """Of the output that is no loss, by itself and by its name."""
     p, wanted = (numpy.array(values, dtype=float) for values in (json.loads((folder / "expected.json").read_text())["p"], numpy.load(folder / "own-data/wanted.npy")))
@@ -128,4 +149,4 @@ def compare(folder):
 
 
 if __name__ == "__main__":
-    {"make": make, "compare": compare, "answers": compare_answers}[sys.argv[1]](pathlib.Path(sys.argv[2]))
+    {"make": make, "compare": compare, "large": large, "answers": compare_answers}[sys.argv[1]](pathlib.Path(sys.argv[2]))

@@ -174,19 +174,62 @@ TEST(Flattening, TripsAreCountedAhead) {
   EXPECT_EQ(errorOfLoop("c2 = Constant<value = bool {0}>() h2 = Tanh(h)", "10000000"), "") << "it ends after one trip";
 }
 
-/// What a body passes on costs time for each trip, without a node.
+/// A Scan has as many trips as what it goes along is long, whatever a trip costs.
+TEST(Flattening, ScansAreCountedAhead) {
+  for (const char *body : {"{ h2 = Add(h, e) }", "{ h2 = Identity(h) }"}) {
+    auto proto = parseModel(std::string(R"(g (float[2, 3] x, float[2, 2147483647] s) => (float[2, 3] y) {
+      z = Constant<value = float[2] {0.0, 0.0}>() axis = Constant<value = int64[1] {1}>()
+      last = Scan (z, s) <num_scan_inputs = 1, scan_input_axes = [1],
+        body = b (float[2] h, float[2] e) => (float[2] h2) )") +
+                            body + "> column = Unsqueeze(last, axis) m = MatMul(x, w) y = Add(m, column) }");
+    addInitializer(proto, "w", {3, 3});
+    EXPECT_THAT(ImportedModel(proto).error, HasSubstr("has 2147483647 trips through a body of 1 nodes, more than the"));
+  }
+}
+
+/// What a body passes on costs time for each trip, without a node: sequences, also in optionals, and what is kept of
+/// each trip.
 TEST(Flattening, ValuesThatBodiesPassOnAreCounted) {
   TrainingSpec spec;
   spec.limits.inlinedNodes = 300;
   std::string many = "s0 = SequenceEmpty() ";
   for (int i = 0; i < 60; ++i)
     many += "s" + std::to_string(i + 1) + " = SequenceInsert(s" + std::to_string(i) + ", x) ";
-  const std::string model =
-      many +
-      "n = Constant<value = int64 {100}>() t = Constant<value = bool {1}>() k, y = Loop (n, t, s60, x) <body = b "
-      "(int64 i, bool c, seq(float[2, 3]) q, float[2, 3] h) => (bool c, seq(float[2, 3]) q, float[2, 3] h) {}>";
-  EXPECT_THAT(ImportedModel(modelOf(model), spec).error,
-              HasSubstr("values that go into bodies or come out, more than the limit of 3000"));
+  const std::string trips = "n = Constant<value = int64 {100}>() t = Constant<value = bool {1}>() ";
+  const auto errorOfCarried = [&](const std::string &value, const std::string &type) {
+    return ImportedModel(modelOf(many + trips + "o = Optional(s60) k, y = Loop (n, t, " + value +
+                                 ", x) <body = b (int64 i, bool c, " + type + " q, float[2, 3] h) => (bool c, " + type +
+                                 " q, float[2, 3] h) {}>"),
+                         spec)
+        .error;
+  };
+  const char *counted = "values that go into bodies or come out, more than the limit of 3000";
+  EXPECT_THAT(errorOfCarried("s60", "seq(float[2, 3])"), HasSubstr(counted));
+  EXPECT_THAT(errorOfCarried("o", "optional(seq(float[2, 3]))"), HasSubstr(counted));
+
+  std::string kept, types;
+  for (int i = 0; i < 40; ++i)
+    kept += ", k" + std::to_string(i), types += ", float[2, 3] h";
+  EXPECT_THAT(ImportedModel(modelOf(trips + "y" + kept +
+                                    " = Loop (n, t, x) <body = b (int64 i, bool c, float[2, 3] h) => (bool c, "
+                                    "float[2, 3] h" +
+                                    types + ") {}>"),
+                            spec)
+                  .error,
+              HasSubstr(counted));
+}
+
+/// Few nodes may be large: those of 16 MiB here.
+TEST(Flattening, BytesOfCopiesAreCounted) {
+  auto proto = modelOf(R"(n = Constant<value = int64 {20}>() t = Constant<value = bool {1}>()
+    y = Loop (n, t, x) <body = b (int64 i, bool c, float[2, 3] h) => (bool c2, float[2, 3] h2) {
+      c2 = Identity(c) h2 = MatMul(h, w) }>)");
+  for (onnx::NodeProto &node : *proto.mutable_graph()->mutable_node())
+    if (node.op_type() == "Loop")
+      node.mutable_attribute(0)->mutable_g()->mutable_node(1)->set_doc_string(std::string(1 << 24, 'x'));
+  EXPECT_THAT(ImportedModel(proto).error,
+              testing::AllOf(HasSubstr("control flow, unrolled as far as here, has nodes of 268"),
+                             HasSubstr("bytes, more than 268435456; export constants outside of them")));
 }
 
 TEST(Flattening, PositionsAreWithinTheSequence) {

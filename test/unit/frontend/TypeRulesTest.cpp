@@ -18,7 +18,7 @@ TEST(TypeRules, NamesAreMatchedInLinearTime) {
   proto.mutable_graph()->mutable_node(0)->set_input(1, name);
   addInitializer(proto, name, {3});
   TrainingSpec spec;
-  spec.freeze = {"(v|w)*x", "((w+)+)+v"};
+  spec.freeze = {"@(v|w)*x", "@((w+)+)+v"};
   EXPECT_THAT(ImportedModel(proto, spec).error,
               HasSubstr("none of the 2 regular expressions of --freeze matches the whole name of a tensor"));
   spec.freeze = {"(?!head).*"};
@@ -55,6 +55,17 @@ TEST(TypeRules, OutputsWithoutAGradient) {
   ImportedModel chosen(labels, spec);
   EXPECT_TRUE(chosen.module) << chosen.error;
   EXPECT_EQ(chosen.ops<train::TopOp>().size(), 0u);
+  // Answers of yes or no, and rounded ones.
+  for (const char *answer : {"bool[2, 3] y) { scores = Gemm(x, w) zero = Constant<value = float {0.0}>() "
+                             "y = Greater(scores, zero) }",
+                             "int64[2, 3] y) { scores = Gemm(x, w) y = Cast<to = 7>(scores) }"}) {
+    auto proto = parseModel(std::string("g (float[2, 3] x) => (") + answer);
+    addInitializer(proto, "w", {3, 3}, 0.1f, 0.1f);
+    TrainingSpec numbers;
+    numbers.loss = AttachedLoss::Mse;
+    EXPECT_THAT(ImportedModel(proto, numbers).error,
+                HasSubstr("output 'y' consists of integers or truth values, through which no gradient reaches"));
+  }
   spec.output = "nothing";
   EXPECT_THAT(ImportedModel(labels, spec).error,
               HasSubstr("--output=nothing names no value of the graph; the model's outputs are 'label', 'scores'"));

@@ -4,6 +4,7 @@
 #include "passes/planner/Bounds.h"
 #include "passes/strategies/ChainProblem.h"
 #include "passes/strategies/Registry.h"
+#include "passes/strategies/WithinBudget.h"
 #include "test/unit/planner/Instances.h"
 #include "test/unit/planner/RandomChains.h"
 #include "test/unit/planner/RandomProblems.h"
@@ -152,6 +153,48 @@ TEST(SmallestMemory, IsLookedForOnceWherePlanningIsRepeated) {
   ASSERT_EQ(known.least.count("greedy"), 1u);
   known.least["greedy"] = Infeasible{p.base + 12345, "told"};
   EXPECT_EQ(namedBy(runStrategy(p, p.base, "greedy", options)), p.base + 12345);
+}
+
+/// Of a strategy that counts how often it is asked for a plan.
+static PlanFunction counted = nullptr;
+static int plansAsked = 0;
+static Answer countedPlan(const Problem &problem, Bytes memory, const Options &options) {
+  ++plansAsked;
+  return counted(problem, memory, options);
+}
+
+/// Below the floor two plans name the smallest memory, once for all budgets; above it at most eight are tried.
+TEST(SmallestMemory, RefusalsAskForAFewPlans) {
+  int refused = 0;
+  for (const Strategy &strategy : strategies()) {
+    if (!strategy.plan || strategy.takesOver)
+      continue;
+    Strategy counting = strategy;
+    counted = strategy.plan;
+    counting.plan = countedPlan;
+    for (unsigned seed = 0; seed < 8; ++seed) {
+      SCOPED_TRACE(strategy.name + ", problem " + std::to_string(seed));
+      const Problem p = test::randomProblem(seed);
+      KnownPlans known;
+      Options options = everythingAllowed({});
+      options.known = &known;
+      const auto asked = [&](Bytes budget, Bytes &named) {
+        plansAsked = 0;
+        named = namedBy(Planner(p, counting, options).run(budget));
+        return plansAsked;
+      };
+      Bytes smallest = 0, named = 0;
+      EXPECT_LE(asked(p.base, smallest), 2);
+      EXPECT_EQ(asked(p.base, named), 0);
+      EXPECT_EQ(named, smallest);
+      if (smallest == 0)
+        continue;
+      EXPECT_LE(asked(smallest - p.alignment, named), 8);
+      EXPECT_EQ(named, smallest);
+      ++refused;
+    }
+  }
+  EXPECT_GE(refused, 50);
 }
 
 TEST(SmallestMemory, IsTheSameForEveryBudgetNearTheFloor) {

@@ -43,6 +43,13 @@ TEST_F(DataFlags, ValidationSplitParts) {
   EXPECT_EQ(evaluations, 2);
   ASSERT_EQ(run("--data data --epochs 1 --validation-split 0.2 --log share.jsonl"), 0) << err; // the same share
   EXPECT_EQ(log("share.jsonl").front()["samples"], 18);
+  // 0.2% is what it says: of 1000 samples two.
+  images.assign(1000 * 8, 0.5f), labels.assign(1000, 0);
+  std::filesystem::create_directory(folder / "many");
+  folder.write("many/input.npy", npyArray("<f4", "(1000, 2, 2, 2)", images));
+  folder.write("many/target.npy", npyArray("<i8", "(1000,)", labels));
+  ASSERT_EQ(run("--data many --steps 1 --validation-split 0.2% --log tenths.jsonl"), 0) << err;
+  EXPECT_EQ(log("tenths.jsonl").front()["samples"], 998);
   expectFailure(2, "--data data --validation-split 20% --evaluate data", "exclude each other");
   expectFailure(2, "--evaluate data --validation-split 20%", "--validation-split needs --data");
   expectFailure(2, "--data data --validation-split 100%", "below 100");

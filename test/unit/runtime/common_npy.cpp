@@ -61,6 +61,18 @@ TEST(Npy, RefusesWhatIsNoNpy) {
   expectRefused(other, "version 4 is not known");
 }
 
+TEST(Npy, NamesWhatNumpyHasBesides) {
+  expectHeaderRefused("{'descr': [('x', '<f4'), ('y', '<i8')], 'fortran_order': False, 'shape': (2,)}",
+                      "x.npy: a structured array, whose elements have fields: save each field as an array of its own, "
+                      "numpy.save(NAME, array[FIELD])");
+  Folder folder;
+  const std::vector<uint8_t> bytes = {0, 1};
+  const NpyFile truths(folder.write("b.npy", npyArray("|b1", "(2,)", bytes)));
+  EXPECT_EQ(truths.type(), DataType::U8);
+  EXPECT_STREQ(truths.elementName(), "bool");
+  EXPECT_STREQ(NpyFile(folder.write("u.npy", npyArray("|u1", "(2,)", bytes))).elementName(), "uint8");
+}
+
 TEST(Npy, RefusesHeadersThatLie) {
   std::string length = npyArray<float>("<f4", "(1,)", {1});
   length[9] = '\x7f';

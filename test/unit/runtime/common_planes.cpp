@@ -161,6 +161,28 @@ TEST(Planes, BytesOfATargetAreNumbers) {
   EXPECT_EQ(firstBatch<float>(options, program).second[3], 1 / 255.0f);
 }
 
+/// Of a mask over tokens, or tags: without rows and columns there is no image.
+TEST(Planes, BytesWithoutRowsAndColumnsAreNumbers) {
+  Folder folder;
+  const Input tags[] = {{"x", {}, host(0, {2, 5}), 0}, {"target", {}, host(0, {2, 3}), 0, Loss::none, false, true}};
+  const Program program = programWith(tags);
+  const std::vector<uint8_t> mask = {1, 1, 1, 0, 0, 1, 1, 0, 0, 0}, yes = {1, 0, 1, 0, 0, 1};
+  const std::pair<std::vector<float>, std::vector<float>> wanted = {{mask.begin(), mask.end()},
+                                                                    {yes.begin(), yes.end()}};
+  for (const char *type : {"|b1", "|u1"}) {
+    folder.write("input.npy", npyArray(type, "(2, 5)", mask));
+    folder.write("target.npy", npyArray(type, "(2, 3)", yes));
+    EXPECT_EQ(firstBatch<float>(from(folder.path), program), wanted) << type;
+    DataOptions options = from(folder.path); // what weights say of their images
+    options.images.mean = {0.5}, options.images.std = {0.25}, options.images.carried = true;
+    EXPECT_EQ(firstBatch<float>(options, program), wanted) << type;
+  }
+  folder.write("input.npy", npyArray("|b1", "(2, 5)", mask));
+  DataOptions options = from(folder.path);
+  options.inputs = {{"x", InputKind::Image}};
+  expectError<DataError>([&] { Dataset(options, program); }, "input.npy is bool (2, 5), input 'x'");
+}
+
 TEST(Planes, MasksAreAsked) {
   Folder folder;
   const Input two[] = {{"x", {}, host(0, {1, 3, 4, 6}), 0}, {"mask", {}, host(0, {1, 4, 6}), 0}};
