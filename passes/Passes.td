@@ -289,7 +289,6 @@ def HomeVariables : Pass<"sluice-home-variables", "::mlir::ModuleOp"> {
                  Option<"profile", "profile", "std::string", "", "measured times and rates, a .json file">];
   let statistics = [Statistic<"variables", "variables", "states that are at home elsewhere">];
 }
-
 def PlanMemory : Pass<"sluice-plan-memory", "::mlir::ModuleOp"> {
   let summary = "choose an action for every activation of @step within the budget";
   let description = [{

@@ -174,8 +174,9 @@ void declareOutput(CLI::App &app, DriverOptions &o, Words &w) {
                  "programs; "
                  "report: time over memory as HTML or CSV (default binary)")
       ->option_text("WHAT");
-  app.add_option("-o", o.output,
-                 "file, folder of a project, or NAME of a library (default: by the model's name; IR is printed, as with -)")
+  app.add_option(
+         "-o", o.output,
+         "file, folder of a project, or NAME of a library (default: by the model's name; IR is printed, as with -)")
       ->option_text("PATH");
   app.add_flag("--force", o.force, "write over files that sluicec did not write");
   app.set_help_flag("--help,-h", "print this text and exit")->group("Output");
@@ -223,17 +224,6 @@ Status takeEmit(const std::string &word, Emit &emit) {
     return Error{"--emit knows no '" + word + "'; there are " + listed(names)};
   emit = static_cast<Emit>(found - names.begin());
   return Success{};
-}
-
-/// An unknown strategy is a mistake of the command line, not of the model.
-Status checkStrategy(const std::string &strategy) {
-  std::string name = strategy.substr(0, strategy.find(',')), known;
-  for (const std::string &candidate : planner::strategyNames()) {
-    if (candidate == name)
-      return Success{};
-    known += (known.empty() ? "" : ", ") + candidate;
-  }
-  return Error{"--strategy knows no '" + name + "'; there are " + known};
 }
 
 /// Flags that exclude each other.

@@ -5,6 +5,7 @@
 
 #include "passes/plan/Budget.h"
 #include "passes/planner/Words.h"
+#include "passes/strategies/Registry.h"
 
 #include <charconv>
 
@@ -61,6 +62,16 @@ Status takeStateHome(const std::string &word, PipelineOptions &pipeline) {
     return Error{"--state-home=" + word +
                  " is for --target=host; with cuda states may live in host memory, --state-home=host"};
   return Success{};
+}
+
+Status checkStrategy(const std::string &strategy) {
+  std::string name = strategy.substr(0, strategy.find(',')), known;
+  for (const std::string &candidate : planner::strategyNames()) {
+    if (candidate == name)
+      return Success{};
+    known += (known.empty() ? "" : ", ") + candidate;
+  }
+  return Error{"--strategy knows no '" + name + "'; there are " + known};
 }
 
 /// The relative error of a vector; at 1 nothing of it is left.

@@ -16,6 +16,9 @@ Status takeMemory(const std::string &hostBudget, const std::string &workspaceLim
 /// --state-home, once the target is known.
 Status takeStateHome(const std::string &word, PipelineOptions &pipeline);
 
+/// Of --strategy: an unknown one is a mistake of the command line, not of the model.
+Status checkStrategy(const std::string &strategy);
+
 /// The same of --allow-lossy (names, separated by commas; empty: none) and --error-budget (a number; empty: none).
 Status takeLossy(const std::string &allowLossy, const std::string &errorBudget, DriverOptions &options);
 
