@@ -10,9 +10,6 @@
 namespace sluice {
 namespace {
 
-/// In front of what a line of a list says.
-constexpr char listMark = '@';
-
 /// Of the automata of one expression.
 constexpr int64_t mostBytes = int64_t(1) << 28;
 
@@ -38,12 +35,10 @@ NamePatterns::NamePatterns(NamePatterns &&) = default;
 NamePatterns &NamePatterns::operator=(NamePatterns &&) = default;
 NamePatterns::~NamePatterns() = default;
 
-Result<NamePatterns> NamePatterns::compile(const std::string &flag, const std::vector<std::string> &patterns) {
+Result<NamePatterns> NamePatterns::compile(const std::string &flag, const std::vector<NamePattern> &patterns) {
   NamePatterns compiled;
   std::string all;
-  for (const std::string &word : patterns) {
-    const bool ofList = !word.empty() && word.front() == listMark;
-    const std::string pattern = word.substr(ofList ? 1 : 0);
+  for (const auto &[pattern, ofList] : patterns) {
     auto added = std::make_unique<Pattern>(pattern, ofList);
     const re2::RE2 &expression = added->expression;
     if (!expression.ok()) {
@@ -82,7 +77,7 @@ NamePatterns::Unmatched NamePatterns::unmatched(const std::vector<std::string> &
 }
 
 /// Adds the lines of a file; errors are the end of a sentence that begins with it.
-static Status addLines(const std::string &path, std::vector<std::string> &patterns) {
+static Status addLines(const std::string &path, std::vector<NamePattern> &patterns) {
   constexpr size_t mostBytesOfFile = 1 << 24;
   std::ifstream file(path, std::ios::binary);
   const size_t before = patterns.size();
@@ -92,7 +87,7 @@ static Status addLines(const std::string &path, std::vector<std::string> &patter
     if (!line.empty() && line.back() == '\r')
       line.pop_back();
     if (!line.empty() && line.front() != '#')
-      patterns.push_back(listMark + line);
+      patterns.emplace_back(line, true);
   }
   if (bytes > mostBytesOfFile)
     return Error{"has more than " + std::to_string(mostBytesOfFile) + " bytes"};
@@ -101,15 +96,15 @@ static Status addLines(const std::string &path, std::vector<std::string> &patter
   return patterns.size() == before ? Status(Error{"holds no regular expression"}) : Success{};
 }
 
-Result<std::vector<std::string>> readPatterns(const std::string &flag, const std::vector<std::string> &words) {
-  std::vector<std::string> patterns;
+Result<std::vector<NamePattern>> readPatterns(const std::string &flag, const std::vector<std::string> &words) {
+  std::vector<NamePattern> patterns;
   for (const std::string &word : words)
     if (word.empty() || word.front() != '@')
       patterns.push_back(word);
     else if (const Status added = addLines(word.substr(1), patterns); !added)
       return Error{flag + "=" + word + ": the file " + added.error()};
   auto compiled = NamePatterns::compile(flag, patterns);
-  return compiled ? Result<std::vector<std::string>>(std::move(patterns)) : compiled.takeError();
+  return compiled ? Result<std::vector<NamePattern>>(std::move(patterns)) : compiled.takeError();
 }
 
 } // namespace sluice

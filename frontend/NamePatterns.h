@@ -15,12 +15,21 @@ class RE2;
 
 namespace sluice {
 
+/// One regular expression as the user wrote it.
+struct NamePattern {
+  NamePattern(std::string text, bool ofList = false) : text(std::move(text)), ofList(ofList) {}
+  NamePattern(const char *text) : text(text) {}
+
+  std::string text;
+  bool ofList = false; ///< a line of a list (@FILE), which may name what one model lacks
+};
+
 class NamePatterns {
 public:
   /// No pattern, which matches nothing.
   NamePatterns();
   /// An error names the flag and the pattern that is no regular expression of RE2.
-  static Result<NamePatterns> compile(const std::string &flag, const std::vector<std::string> &patterns);
+  static Result<NamePatterns> compile(const std::string &flag, const std::vector<NamePattern> &patterns);
   NamePatterns(NamePatterns &&);
   NamePatterns &operator=(NamePatterns &&);
   ~NamePatterns();
@@ -41,9 +50,8 @@ private:
 };
 
 /// Regular expressions as words of a command line give them: `@FILE` has one a line, but empty lines and comments (#).
-/// Those of lists begin with another @, which compile() takes off: a list may name what one model lacks.
 /// An error names the flag and what cannot be read or is no regular expression.
-Result<std::vector<std::string>> readPatterns(const std::string &flag, const std::vector<std::string> &words);
+Result<std::vector<NamePattern>> readPatterns(const std::string &flag, const std::vector<std::string> &words);
 
 } // namespace sluice
 

@@ -5,6 +5,7 @@
 #define SLUICE_FRONTEND_TRAINING_SPEC_H
 
 #include "frontend/Limits.h"
+#include "frontend/NamePatterns.h"
 #include "runtime/Result.h"
 #include "runtime/TargetTable.h"
 #include <cstdint>
@@ -81,8 +82,8 @@ struct TrainingSpec {
   std::set<std::string> shared; ///< --input NAME=shared: inputs that all samples have in common
   std::map<std::string, int64_t>
       dims; ///< --dim NAME=N; the i-th dimension of input x is called `x[i]` where the file gives no name
-  std::vector<std::string> freeze; ///< --freeze: regular expressions of whole names of tensors that are held fixed
-  std::vector<std::string> train;  ///< --train: of tensors that are trained whatever rules say; see HandRoles
+  std::vector<NamePattern> freeze; ///< --freeze: regular expressions of whole names of tensors that are held fixed
+  std::vector<NamePattern> train;  ///< --train: of tensors that are trained whatever rules say; see HandRoles
   Limits limits;
 };
 

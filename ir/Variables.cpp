@@ -57,8 +57,7 @@ LogicalResult OffloadOp::verifySymbolUses(SymbolTableCollection &table) {
     return emitOpError() << "brings '" << getHome() << "' a value of "
                          << (variableOf(getX()) ? variableOf(getX()).getValue() : StringRef("no variable"))
                          << (getCodec() ? ", packed," : "") << " for '" << variable->getSymName()
-                         << "', which is at home "
-                         << (variable->getHome() ? "in '" + *variable->getHome() + "'" : Twine("on the device"));
+                         << "', which is at home in '" << factsOf(variable->arena()).name << "'";
   return success();
 }
 
@@ -67,12 +66,9 @@ FlatSymbolRefAttr sluice::train::variableOf(Value value) {
     if (auto read = dyn_cast<ReadOp>(result.getOwner()))
       return read.getVariableAttr();
     if (auto prefetch = dyn_cast<PrefetchOp>(result.getOwner())) {
-      auto stored = prefetch.getHandle().getDefiningOp<OffloadOp>();
-      if (stored && stored.getVariable())
+      if (auto stored = prefetch.getHandle().getDefiningOp<OffloadOp>())
         return stored.getVariableAttr();
-      value = stored ? Value() : prefetch.getHandle();
-      if (!value)
-        break;
+      value = prefetch.getHandle();
       continue;
     }
     auto changes = dyn_cast<ChangesVariables>(result.getOwner());

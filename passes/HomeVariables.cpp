@@ -16,9 +16,6 @@ using namespace sluice::train;
 
 namespace {
 
-/// Copies of fewer bytes cost more time than their bytes are worth.
-constexpr int64_t smallestSent = 4096;
-
 struct HomeVariables : sluice::impl::HomeVariablesBase<HomeVariables> {
   using HomeVariablesBase::HomeVariablesBase;
 
@@ -39,7 +36,7 @@ struct HomeVariables : sluice::impl::HomeVariablesBase<HomeVariables> {
     if (sentAny)
       return;
     module.emitRemark() << "no optimizer state leaves the device for " << factsOf(home).label << ": those below "
-                        << smallestSent << " bytes and those that evaluation reads stay";
+                        << smallestMoved << " bytes and those that evaluation reads stay";
   }
 
 private:
@@ -52,7 +49,7 @@ private:
   /// The variable of a state that only its update reads: averages are read by evaluation, too. Null: it stays.
   VariableOp sent(Value state) {
     auto read = state.getDefiningOp<ReadOp>();
-    if (!read || bytes(state.getType()) < smallestSent || reads.lookup(read.getVariable()) != 1)
+    if (!read || bytes(state.getType()) < smallestMoved || reads.lookup(read.getVariable()) != 1)
       return {};
     auto variable = getOperation().lookupSymbol<VariableOp>(read.getVariable());
     return variable && variable.getRole() == Role::Optimizer ? variable : VariableOp();

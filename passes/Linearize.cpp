@@ -51,6 +51,12 @@ SmallVector<int64_t> stagesOf(ArrayRef<Operation *> forward) {
   return stage;
 }
 
+/// Of two ops of a block, or none.
+Operation *later(Operation *a, Operation *b) { return !a || (b && a->isBeforeInBlock(b)) ? b : a; }
+
+/// Whether an op makes nothing but a view of its operand.
+bool isView(Operation *op) { return op->getNumResults() == 1 && viewSource(op->getResult(0)); }
+
 /// Step 0. A piece keeps all bytes of its root until its last reader has run. Copies go where that keeps nothing that
 /// would have died before: what outlives the step, roots that others read as late, and slabs that together are all that
 /// is read of their root.
@@ -64,10 +70,10 @@ public:
       if (slice.contiguousAt() && !isReturned(slice.getY()))
         slabs[viewedValue(slice.getX())].push_back(slice);
     for (auto &[root, slices] : slabs) {
-      Operation *maker = root.getDefiningOp();
+      Operation *maker = viewedValue(root).getDefiningOp(); // the root may have become a piece itself
       if (!maker || isa<ReadOp>(maker))
         take(slices);
-      else if (!isa<ChangesVariables>(maker))
+      else if (!isa<ChangesVariables>(maker) && !viewSource(root))
         takeWhatCostsNothing(root, slices);
     }
   }
@@ -75,12 +81,9 @@ public:
 private:
   static bool isReturned(Value value) {
     return llvm::any_of(value.getUsers(), [](Operation *user) {
-      return isa<func::ReturnOp>(user) ||
-             (user->getNumResults() == 1 && viewSource(user->getResult(0)) && isReturned(user->getResult(0)));
+      return isa<func::ReturnOp>(user) || (isView(user) && isReturned(user->getResult(0)));
     });
   }
-
-  static Operation *later(Operation *a, Operation *b) { return !a || (b && a->isBeforeInBlock(b)) ? b : a; }
 
   /// The last op that reads the value or a view of it, but for these slabs.
   static Operation *lastReader(Value value, ArrayRef<SliceOp> but = {}) {
@@ -88,7 +91,7 @@ private:
     for (Operation *user : value.getUsers())
       if (auto slice = dyn_cast<SliceOp>(user); slice && llvm::is_contained(but, slice))
         continue;
-      else if (user->getNumResults() == 1 && viewSource(user->getResult(0)))
+      else if (isView(user))
         last = later(last, lastReader(user->getResult(0), but));
       else
         last = later(last, user);
@@ -108,11 +111,8 @@ private:
 
   static bool coversRoot(Value root, ArrayRef<SliceOp> slices) {
     SmallVector<std::pair<int64_t, int64_t>> taken; // first byte, and the one after the last
-    for (SliceOp slice : slices) {
-      if (viewSource(slice.getX()) && cast<View>(slice.getX().getDefiningOp()).firstByte())
-        return false; // a slab of a slab
+    for (SliceOp slice : slices)
       taken.push_back({*slice.contiguousAt(), *slice.contiguousAt() + bytes(slice.getY().getType())});
-    }
     llvm::sort(taken);
     int64_t covered = 0;
     for (auto [begin, end] : taken)
@@ -142,8 +142,8 @@ public:
       if (isa<ReadOp, ChangesVariables>(op))
         for (Value variable : op.getResults())
           keep(variable);
-      else if (Value source = op.getNumResults() == 1 ? viewSource(op.getResult(0)) : Value())
-        unite(source, op.getResult(0));
+      else if (isView(&op))
+        unite(viewSource(op.getResult(0)), op.getResult(0));
       else if (auto fused = dyn_cast<FusedOp>(op))
         mark(fused, fused.fullResults(),
              [&](unsigned i) { return i < fused.getInputs().size() && !fused.isChannel(i); });
@@ -169,7 +169,6 @@ private:
     }
     return classes.getLeaderValue(key);
   }
-  static Operation *later(Operation *a, Operation *b) { return !a || (b && a->isBeforeInBlock(b)) ? b : a; }
   void keep(Value value) { uses[find(value)].persistent = true; }
   void unite(Value a, Value b) {
     Use one = uses[find(a)], other = uses[find(b)];

@@ -44,6 +44,9 @@ struct Storage {
   bool outlivesStep() const { return kind != Kind::Transient && kind != Kind::Home; }
 };
 
+/// Smaller tensors, most of them statistics of normalizations, neither move nor are packed: what they free is less than
+/// the latency costs.
+constexpr int64_t smallestMoved = 4096;
 /// What a slot takes of an arena.
 constexpr int64_t slotBytes(int64_t bytes) { return (bytes + slotAlignment - 1) / slotAlignment * slotAlignment; }
 

@@ -13,10 +13,6 @@ using namespace sluice::train;
 
 namespace {
 
-/// Smaller tensors, most of them statistics of normalizations, neither move nor are packed: what they free is less than
-/// the latency costs.
-constexpr int64_t smallestMoved = 4096;
-
 class Bridge {
 public:
   Bridge(const Storages &storages) : storages(storages), bufferOf(storages.all().size(), -1) {}

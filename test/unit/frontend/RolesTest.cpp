@@ -124,13 +124,13 @@ TEST(Roles, PatternsThatMatchNothingAreErrors) {
   EXPECT_THAT(ImportedModel(normalizedModel(), spec).error, HasSubstr("--train=nothing matches no whole name"));
   spec.train = {"k", "nothing"}; // each flag is meant
   EXPECT_THAT(ImportedModel(normalizedModel(), spec).error, HasSubstr("--train=nothing matches no whole name"));
-  spec.train = {"@nothing", "@k"}; // of a list, a line may match nothing
+  spec.train = {{"nothing", true}, {"k", true}}; // of a list, a line may match nothing
   ImportedModel some(normalizedModel(), spec);
   EXPECT_TRUE(some.module) << some.error;
   EXPECT_THAT(some.report.remarks[0], HasSubstr("1 of the 2 regular expressions of --train match nothing: 'nothing'"));
-  spec.train = {"@nothing", "k", "typo"};
+  spec.train = {{"nothing", true}, "k", "typo"};
   EXPECT_THAT(ImportedModel(normalizedModel(), spec).error, HasSubstr("--train=typo matches no whole name"));
-  spec.train = {"@nothing", "@less"};
+  spec.train = {{"nothing", true}, {"less", true}};
   EXPECT_THAT(ImportedModel(normalizedModel(), spec).error, HasSubstr("none of the 2 regular expressions of --train"));
 }
 

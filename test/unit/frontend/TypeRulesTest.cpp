@@ -18,7 +18,7 @@ TEST(TypeRules, NamesAreMatchedInLinearTime) {
   proto.mutable_graph()->mutable_node(0)->set_input(1, name);
   addInitializer(proto, name, {3});
   TrainingSpec spec;
-  spec.freeze = {"@(v|w)*x", "@((w+)+)+v"};
+  spec.freeze = {{"(v|w)*x", true}, {"((w+)+)+v", true}};
   EXPECT_THAT(ImportedModel(proto, spec).error,
               HasSubstr("none of the 2 regular expressions of --freeze matches the whole name of a tensor"));
   spec.freeze = {"(?!head).*"};
