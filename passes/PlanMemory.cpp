@@ -123,8 +123,8 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
   LogicalResult reportHostTooSmall(StringRef name, int64_t copied) {
     return failWith(getOperation(), 3) << "a host budget of " << hostBudget.getValue()
                                        << " bytes is too small for strategy '" << name << "': its plan copies "
-                                       << copied << " bytes to the host, beside " << hostBase()
-                                       << " of batch slots and states" << "; raise --host-budget or --memory-budget";
+                                       << copied << " bytes to the host, beside batch slots and states of "
+                                       << hostBase() << "; raise --host-budget or --memory-budget";
   }
 
   /// What percentages refer to, without a budget.

@@ -38,7 +38,7 @@ def tensor_bytes(text):
 def operands(line, kind):
     """(name, bytes) of the list after `kind`."""
     begin = line.index(f" {kind}(") + len(kind) + 2
-    return [(name, tensor_bytes(type_)) for name, type_ in re.findall(r"%([\w$.-]+) : tensor<([^>]*)>", line[begin:line.index(")", begin)])]
+    return [(name, tensor_bytes(type_)) for name, type_ in re.findall(r"%([\w$.-]+)(?: at \d+)? : tensor<([^>]*)>", line[begin:line.index(")", begin)])]
 
 
 class Run:
@@ -78,8 +78,8 @@ class Run:
             return turn[0] + bias[0], turn[1] + bias[1]
         if kernel == "Attention":
             return 0, 0
-        beta, bias = re.search(r"([-+0-9.e]+) : f32, array<i64: ([\d, ]+)>", self.calls[0][1]).groups() if self.has(2) else ("1", "1")
-        epilogue = float(beta) == 1 and set(bias.split(", ")[:-1]) <= {"1"}  # cuBLASLt adds a row
+        beta, bias = (re.search(rf"\b{option} = {value}", self.calls[0][1]) for option, value in (("beta", "([-+0-9.e]+) : f32"), ("bias", r"array<i64: ([\d, ]+)>")))
+        epilogue = not beta and bias and set(bias[1].split(", ")[:-1]) <= {"1"}  # beta 1, and a row, which cuBLASLt adds
         return (1, 2 * self.outs[0][1]) if self.has(2) and not epilogue else (0, 0)
 
     def epilogue(self):
