@@ -4,6 +4,7 @@
 
 #include "frontend/OnnxImport.h"
 #include "ir/Sched.h"
+#include "ir/Train.h"
 #include "passes/plan/Explain.h"
 #include "passes/planner/Simulate.h"
 #include "runtime/Printable.h"
