@@ -9,6 +9,7 @@
 #include <cctype>
 #include <cstring>
 #include <sstream>
+#include <utility>
 
 namespace sluice {
 
@@ -46,6 +47,72 @@ static void checkTables(const std::string &path, const std::string &content) {
       throw DataError(text(path, ":", number, ": a table has no name"));
 }
 
+namespace {
+
+/// Where in a file a character is. Strings of one line end with it.
+class TomlPlace {
+public:
+  /// Moves on to the end of what begins at `at`: a character, or quotes. False where such a character may not stand.
+  bool allows(const std::string &content, size_t &at) {
+    const char c = content[at];
+    if (c == '\n')
+      return endLine(), true;
+    if (in == Comment || c == ' ' || c == '\t' || c == '\r')
+      return true;
+    const bool isFirst = std::exchange(first, false), isAscii = static_cast<unsigned char>(c) < 0x80;
+    if (in == Outside)
+      return begin(content, at), isAscii;
+    const bool wasEscaped = std::exchange(escaped, c == '\\' && quote == '"' && !escaped);
+    if (c == quote && !wasEscaped)
+      end(content, at);
+    return isAscii || in == String || !isFirst;
+  }
+
+private:
+  enum { Outside, Comment, String, Long } in = Outside;
+
+  void begin(const std::string &content, size_t &at) {
+    quote = content[at];
+    in = quote == '#' ? Comment : quote == '"' || quote == '\'' ? String : Outside;
+    if (in == String && content.compare(at, 3, std::string(3, quote)) == 0)
+      in = Long, at += 2;
+  }
+  /// A long string ends with three quotes, the last of up to five.
+  void end(const std::string &content, size_t &at) {
+    size_t quotes = 1;
+    while (in == Long && quotes < 5 && at + quotes < content.size() && content[at + quotes] == quote)
+      ++quotes;
+    at += quotes - 1;
+    if (in == String || quotes >= 3)
+      in = Outside;
+  }
+  void endLine() {
+    first = true;
+    escaped = false;
+    if (in != Long)
+      in = Outside;
+  }
+
+  char quote = 0;
+  bool first = true, escaped = false; ///< no character of the line but blanks so far; a backslash stands before
+};
+
+} // namespace
+
+/// The library's answer is undefined where it asks whether a letter that is not ASCII is a blank: outside of strings,
+/// and at the beginning of a line of a long one.
+static void checkLetters(const std::string &path, const std::string &content) {
+  TomlPlace place;
+  size_t line = 1;
+  for (size_t at = 0; at < content.size(); ++at) {
+    line += content[at] == '\n';
+    if (!place.allows(content, at))
+      throw DataError(text(path, ":", line,
+                           ": a character that is not ASCII; put names and values that have some in "
+                           "quotes, on one line"));
+  }
+}
+
 toml::table readToml(const std::string &path) {
   const InputFile file(path);
   if (file.size() > mostBytes)
@@ -54,6 +121,7 @@ toml::table readToml(const std::string &path) {
   file.readAt(0, content.data(), content.size());
   checkDepth(path, content);
   checkTables(path, content);
+  checkLetters(path, content);
   try {
     return toml::parse(content, path);
   } catch (const toml::parse_error &error) {

@@ -133,6 +133,19 @@ TEST_F(Recipes, MistakesAreNamedWithTheirLine) {
   expectError<DataError>([&] { parse(std::string(70000, '#')); }, "70000 bytes are too many");
 }
 
+TEST_F(Recipes, LettersOutsideOfStringsAreAscii) {
+  const std::string letter = "\xc2\xa4";
+  for (const std::string &wrong :
+       {letter, "a" + letter, "x = 'a'" + letter, R"(x = """a"""")" + letter, "x = '''a\n  " + letter + "'''",
+        R"(x = "a\\")" + letter, "x = \"\"\"\\\n" + letter, "[" + letter + "]"}) {
+    const auto line = std::count(wrong.begin(), wrong.end(), '\n') + 2;
+    expectRefused("steps = 3\n" + wrong + "\n", std::to_string(line) + ": a character that is not ASCII");
+  }
+  const Arguments read = parse("# " + letter + "\nlog = \"/\\\"" + letter + "\\\\\" # '" + letter + "\nreport = '/" +
+                               letter + "'\nmetrics = \"\"\"a\n'" + letter + "'\"\"\"\n");
+  EXPECT_EQ(read.report, "/" + letter);
+}
+
 // Every dot of a key is a table in a table, whose destructors call each other.
 TEST_F(Recipes, DeepKeysAreRefused) {
   std::string deep = "a";
