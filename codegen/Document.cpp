@@ -26,6 +26,11 @@ Document::Document(ModuleOp module, const EmitOptions &options, Names given)
     skipNextBatch(program);
     nameEvents(program);
   }
+  for (auto variable : module.getOps<train::VariableOp>())
+    if (variableBuffer(variable.getSymName())) {
+      numbers[variable.getSymName()] = static_cast<int>(variables.size());
+      variables.push_back(variable);
+    }
   for (sched::ProgramOp program : {step, evaluate})
     if (program)
       makeKernelCalls(program);

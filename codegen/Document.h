@@ -62,6 +62,10 @@ public:
   }
   /// The buffer of a variable, null when no program touches it.
   mlir::Value variableBuffer(llvm::StringRef symbol) const;
+  /// Variables that a program touches, in order: the table of the emitted program.
+  llvm::SmallVector<train::VariableOp> variables;
+  /// The number in that table.
+  int variableNumber(llvm::StringRef symbol) const { return numbers.lookup(symbol); }
   /// Constant of a result (see sched.buffer), empty when there is none.
   std::string resultName(int64_t index) const;
   /// Constant of what @evaluate keeps under this number, empty when there is nothing.
@@ -93,6 +97,7 @@ private:
                      std::optional<int64_t> first) const;
 
   std::map<sched::Persistent, mlir::Value> persistent; ///< the first buffer that stands for those bytes
+  llvm::StringMap<int> numbers;                        ///< of variables, by symbol
   std::map<const void *, std::string> tensorNames;
   std::map<const void *, mlir::RankedTensorType> tensorTypes;
   std::map<const void *, std::string> eventNames;

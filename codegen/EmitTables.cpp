@@ -58,14 +58,12 @@ train::VariableOp sourceOf(const Document &d, train::VariableOp variable) {
 
 void printVariables(const Document &d, llvm::raw_ostream &out) {
   llvm::DenseSet<Operation *> averaged; // which is exported in their place
-  for (auto variable : d.module.getOps<train::VariableOp>())
+  for (train::VariableOp variable : d.variables)
     if (train::VariableOp source = sourceOf(d, variable))
       averaged.insert(source);
   out << "static const Variable variables[] = {\n";
-  for (auto variable : d.module.getOps<train::VariableOp>()) {
+  for (train::VariableOp variable : d.variables) {
     Value buffer = d.variableBuffer(variable.getSymName());
-    if (!buffer)
-      continue; // nothing reads it
     train::VariableOp source = sourceOf(d, variable), exported = source ? source : variable;
     int64_t offset =
         d.options.exportOffset && !averaged.contains(variable) ? d.options.exportOffset(exported.getSymName()) : -1;
@@ -80,9 +78,9 @@ void printVariables(const Document &d, llvm::raw_ostream &out) {
 /// Other names of variables. Returns their number.
 int printTiedNames(const Document &d, llvm::raw_ostream &out) {
   int count = 0;
-  for (auto variable : d.module.getOps<train::VariableOp>()) {
+  for (train::VariableOp variable : d.variables) {
     auto tied = variable->getAttrOfType<ArrayAttr>(train::tiedNamesAttribute);
-    if (!tied || !d.variableBuffer(variable.getSymName()))
+    if (!tied)
       continue;
     for (auto name : tied.getAsRange<StringAttr>())
       out << (count++ ? "" : "// What modules that share them call variables.\nstatic const TiedName tied[] = {\n")
@@ -169,13 +167,6 @@ int printInputs(const Document &d, llvm::raw_ostream &out) {
     ++count;
   }
   out << "};\n\n";
-  return count;
-}
-
-int64_t variableCount(const Document &d) {
-  int64_t count = 0;
-  for (auto variable : d.module.getOps<train::VariableOp>())
-    count += !!d.variableBuffer(variable.getSymName());
   return count;
 }
 
@@ -315,7 +306,7 @@ void printProgram(const Document &d, llvm::raw_ostream &out, int inputs, int row
   line("predictedSecondsPerStep", seconds(d.plan.getSeconds()));
   line("predictedSecondsOfLongest", seconds(d.plan.getLongest()));
   line("variables", "variables");
-  line("variableCount", Twine(variableCount(d)));
+  line("variableCount", Twine(d.variables.size()));
   table("tied", "tiedCount", tied);
   table("adapters", "adapterCount", adapters);
   line("inputs", "inputs");

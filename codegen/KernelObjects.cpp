@@ -64,6 +64,8 @@ std::string constantOf(const Document &d, sched::RunOp run, sched::OperandAttr s
 
 /// A tensor in a call; operands that the op leaves out, and the scratch of what needs none, are `none`.
 std::string useOf(const Document &d, sched::RunOp run, sched::OperandAttr slot) {
+  if (slot.getKind() == sched::OperandKind::Parameter)
+    return "ParameterId{" + std::to_string(d.variableNumber(*run.getParameter())) + "}";
   if (!slot.getIndex())
     return slot.getKind() == sched::OperandKind::Scratch && run.getScratch() ? d.nameOf(run.getScratch()) : "none";
   const int64_t i = *slot.getIndex();

@@ -27,7 +27,8 @@ struct Slot {
 };
 constexpr Slot in(int64_t i) { return {sched::OperandKind::In, i}; }
 constexpr Slot out(int64_t i) { return {sched::OperandKind::Out, i}; }
-constexpr Slot scratchSlot{sched::OperandKind::Scratch}, noSlot{sched::OperandKind::None};
+constexpr Slot scratchSlot{sched::OperandKind::Scratch}, noSlot{sched::OperandKind::None},
+    parameterSlot{sched::OperandKind::Parameter}; ///< the ParameterId of an update
 
 /// An argument `const Tensor &`: rules say which tensor of the op it is, who reads a call finds its shape, type and
 /// layout.

@@ -71,18 +71,19 @@ def Sched_Role : I32EnumAttr<"Role", "what an op of a step is there for, see run
   let cppNamespace = "::sluice::sched";
 }
 
-def Sched_OperandKind : I32EnumAttr<"OperandKind", "where an operand of a call lies", [
+def Sched_OperandKind : I32EnumAttr<"OperandKind", "what an operand of a call is", [
     I32EnumAttrCase<"In", 0, "in">,
     I32EnumAttrCase<"Out", 1, "out">,
     I32EnumAttrCase<"Scratch", 2, "scratch">,
-    I32EnumAttrCase<"None", 3, "none">]> {
+    I32EnumAttrCase<"None", 3, "none">,
+    I32EnumAttrCase<"Parameter", 4, "parameter">]> {
   let cppNamespace = "::sluice::sched";
   let genSpecializedAttr = 0;
 }
 class Sched_Attr<string name, string attrMnemonic> : AttrDef<SchedDialect, name> { let mnemonic = attrMnemonic; }
 
 def Sched_OperandAttr : Sched_Attr<"Operand", "operand"> {
-  let summary = "a tensor of the run: one of its ins or outs by number, its scratch, or none where the op leaves an operand out";
+  let summary = "an operand of a call: one of the run's ins or outs by number, its scratch, none where the op leaves an operand out, or the number of the run's parameter";
   let parameters = (ins EnumParameter<Sched_OperandKind>:$kind, OptionalParameter<"::std::optional<int64_t>">:$index);
   let assemblyFormat = "`<` $kind ($index^)? `>`";
   let genVerifyDecl = 1;

@@ -44,8 +44,10 @@ static LogicalResult checkOperands(RunOp op, StringRef list, OperandRange buffer
   return success();
 }
 
-/// The operand names one of the run's tensors, or none.
+/// The operand names one of the run's tensors, its parameter, or none.
 static bool isThere(RunOp op, OperandAttr operand) {
+  if (operand.getKind() == OperandKind::Parameter)
+    return op.getParameter().has_value();
   const bool in = operand.getKind() == OperandKind::In, isNumbered = in || operand.getKind() == OperandKind::Out;
   const size_t there = in ? op.getIns().size() : op.getOuts().size();
   return !isNumbered || static_cast<size_t>(*operand.getIndex()) < there;
@@ -65,7 +67,8 @@ static LogicalResult checkCalls(RunOp op) {
     for (Attribute attribute : named)
       if (auto operand = dyn_cast<OperandAttr>(attribute); operand && !isThere(op, operand))
         return op.emitOpError() << "'" << op.getKernel() << "' calls " << call.getMethod() << " with " << operand
-                                << " of " << op.getIns().size() << " ins and " << op.getOuts().size() << " outs";
+                                << " of " << op.getIns().size() << " ins and " << op.getOuts().size() << " outs"
+                                << (op.getParameter() ? "" : " without a parameter");
   }
   if (!scratchIsTaken)
     return op.emitOpError() << "'" << op.getKernel() << "' has a scratch that none of its calls takes";

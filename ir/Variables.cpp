@@ -214,21 +214,21 @@ static KernelCalls updateCalls(UpdateOp op) {
   const Slot norm = op.getNorm() ? in(1) : noSlot;
   switch (op.getRule()) {
   case UpdateRule::Sgd:
-    return calls.function("updateSgd", {out(0), in(0), norm, out(1)});
+    return calls.function("updateSgd", {parameterSlot, out(0), in(0), norm, out(1)});
   case UpdateRule::Adam:
   case UpdateRule::AdamW: {
     const Enumerator decay{"WeightDecay", op.getRule() == UpdateRule::AdamW ? "Decoupled" : "Coupled"};
-    return calls.function("updateAdam", {out(0), in(0), norm, out(1), out(2)}, decay);
+    return calls.function("updateAdam", {parameterSlot, out(0), in(0), norm, out(1), out(2)}, decay);
   }
   case UpdateRule::Adagrad:
-    return calls.function("updateAdagrad", {out(0), in(0), norm, out(1)});
+    return calls.function("updateAdagrad", {parameterSlot, out(0), in(0), norm, out(1)});
   case UpdateRule::RmsProp:
-    return calls.function("updateRmsProp", {out(0), in(0), norm, out(1), out(2)});
+    return calls.function("updateRmsProp", {parameterSlot, out(0), in(0), norm, out(1), out(2)});
   case UpdateRule::Lamb:
     return calls.object(arguments::Lamb{calls.shape(in(0))}, "update",
-                        {out(0), in(0), norm, out(1), out(2), scratchSlot});
+                        {parameterSlot, out(0), in(0), norm, out(1), out(2), scratchSlot});
   case UpdateRule::Lion:
-    return calls.function("updateLion", {out(0), in(0), norm, out(1)});
+    return calls.function("updateLion", {parameterSlot, out(0), in(0), norm, out(1)});
   }
   return calls;
 }

@@ -134,6 +134,11 @@ struct StepState {
   bool lastBatch() const { return batch == batches - 1; }
 };
 
+/// Which parameter of a program: its number in the table of variables (Program::variables).
+struct ParameterId {
+  int number = 0;
+};
+
 /// What a group of parameters has of its own.
 struct ParameterGroup {
   float rate = 1;         ///< factor of the learning rate
@@ -206,10 +211,10 @@ public:
   void read(const Tensor &tensor, void *to);
   void write(const Tensor &tensor, const void *from);
 
-  /// The group of the parameter that has this slot. Cuda: graphs keep what they were captured with, so groups are made
-  /// before the first step.
-  ParameterGroup groupOf(const Tensor &parameter) const {
-    const auto found = groups.find(parameter.offset);
+  /// The group of a parameter. Cuda: graphs keep what they were captured with, so groups are made before the first
+  /// step.
+  ParameterGroup groupOf(ParameterId parameter) const {
+    const auto found = groups.find(parameter.number);
     return found == groups.end() ? ParameterGroup() : found->second;
   }
 
@@ -254,7 +259,7 @@ public:
   Stream &compute = stream(StreamId::Compute), &toHost = stream(StreamId::ToHost),
          &toDevice = stream(StreamId::ToDevice), &codec = stream(StreamId::Codec), &storage = stream(StreamId::Storage);
   StepState state;
-  std::map<size_t, ParameterGroup> groups; ///< by the offset of the parameter's slot
+  std::map<int, ParameterGroup> groups; ///< by the parameter's number
   int batchParity = 0;
 };
 

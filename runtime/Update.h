@@ -14,24 +14,28 @@ namespace sluice {
 /// then limited to [-clipValue, clipValue], then times min(1, clipNorm / (norm + 1e-6)). Decay comes after that: d = dw
 /// + weightDecay*w where a rule says d.
 ///
-/// Hyperparameters come from Session::state and from the group of w: on the host as they are when the function is
-/// called, on cuda as the step finds them on the device, so that graphs see changes. In all but the last batch of a
-/// step, and in a step that checkGradients() skips, nothing changes. A size that differs throws std::invalid_argument.
+/// Hyperparameters come from Session::state and from the group of the parameter that w is: on the host as they are when
+/// the function is called, on cuda as the step finds them on the device, so that graphs see changes. In all but the
+/// last batch of a step, and in a step that checkGradients() skips, nothing changes. A size that differs throws
+/// std::invalid_argument.
 ///
 /// As torch.optim.SGD: m = step==1 ? d : momentum*m + d; w -= lr*m, with Nesterov lr*(d + momentum*m).
-void updateSgd(Stream &, const Tensor &w, const Tensor &dw, const Tensor &norm, const Tensor &momentum, Node node);
+void updateSgd(Stream &, ParameterId, const Tensor &w, const Tensor &dw, const Tensor &norm, const Tensor &momentum,
+               Node node);
 /// As torch.optim.Adam (coupled) and AdamW (decoupled: w shrinks by lr*weightDecay first, d is dw).
 enum class WeightDecay { Coupled, Decoupled };
-void updateAdam(Stream &, const Tensor &w, const Tensor &dw, const Tensor &norm, const Tensor &expAvg,
+void updateAdam(Stream &, ParameterId, const Tensor &w, const Tensor &dw, const Tensor &norm, const Tensor &expAvg,
                 const Tensor &expAvgSq, WeightDecay, Node node);
 /// As torch.optim.Adagrad: sum += d^2; w -= lr/(1 + (step-1)*rateDecay) * d / (sqrt(sum) + epsilon).
-void updateAdagrad(Stream &, const Tensor &w, const Tensor &dw, const Tensor &norm, const Tensor &sum, Node node);
+void updateAdagrad(Stream &, ParameterId, const Tensor &w, const Tensor &dw, const Tensor &norm, const Tensor &sum,
+                   Node node);
 /// As torch.optim.RMSprop: a = alpha*a + (1-alpha)*d^2; m = momentum*m + d / (sqrt(a) + epsilon); w -= lr*m.
-void updateRmsProp(Stream &, const Tensor &w, const Tensor &dw, const Tensor &norm, const Tensor &squareAvg,
-                   const Tensor &momentum, Node node);
+void updateRmsProp(Stream &, ParameterId, const Tensor &w, const Tensor &dw, const Tensor &norm,
+                   const Tensor &squareAvg, const Tensor &momentum, Node node);
 /// Lion (Chen et al. 2023, algorithm 2): w -= lr*(sign(beta1*m + (1-beta1)*dw) + weightDecay*w); m = beta2*m +
 /// (1-beta2)*dw.
-void updateLion(Stream &, const Tensor &w, const Tensor &dw, const Tensor &norm, const Tensor &expAvg, Node node);
+void updateLion(Stream &, ParameterId, const Tensor &w, const Tensor &dw, const Tensor &norm, const Tensor &expAvg,
+                Node node);
 
 /// LAMB (You et al. 2020) in the form of NVIDIA's apex: u = Adam's direction + weightDecay*w; w -= lr*r*u, with r =
 /// |w|/|u|, 1 where either is 0 or w does not decay. Norms are summed in double, in an order that depends on the shape
@@ -39,7 +43,7 @@ void updateLion(Stream &, const Tensor &w, const Tensor &dw, const Tensor &norm,
 class Lamb : public Kernel {
 public:
   Lamb(Node node, Shape w);
-  void update(Stream &, const Tensor &w, const Tensor &dw, const Tensor &norm, const Tensor &expAvg,
+  void update(Stream &, ParameterId, const Tensor &w, const Tensor &dw, const Tensor &norm, const Tensor &expAvg,
               const Tensor &expAvgSq, const Tensor &scratch) const;
 
 private:

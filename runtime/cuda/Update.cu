@@ -23,11 +23,11 @@ struct Pointers {
   bool decoupled = false, plain = false; ///< weight decay; whatever the momentum is
 
   Pointers() = default;
-  Pointers(Stream &stream, const Tensor &w, const Tensor &dw, const Tensor &norm, const Tensor &first,
+  Pointers(Stream &stream, ParameterId id, const Tensor &w, const Tensor &dw, const Tensor &norm, const Tensor &first,
            const Tensor &second)
       : w(stream.data<float>(w)), first(first.present ? stream.data<float>(first) : this->w),
         second(second.present ? stream.data<float>(second) : this->first), dw(stream.data<float>(dw)),
-        norm(stream.data<float>(norm)), count(w.shape.elements()), group(stream.session.groupOf(w)) {}
+        norm(stream.data<float>(norm)), count(w.shape.elements()), group(stream.session.groupOf(id)) {}
 };
 
 /// Neighbours from i on, 16 bytes of each tensor at once.
@@ -216,46 +216,46 @@ bool deviceCodeRuns() {
 
 std::string deviceCodeArchitectures() { return SLUICE_CUDA_ARCHITECTURES; }
 
-void updateSgd(Stream &stream, const Tensor &w, const Tensor &dw, const Tensor &norm, const Tensor &momentum,
-               Node node) {
+void updateSgd(Stream &stream, ParameterId id, const Tensor &w, const Tensor &dw, const Tensor &norm,
+               const Tensor &momentum, Node node) {
   checkUpdate(node, w.shape, {dw, momentum});
-  launchMomentum<MomentumSgd, PlainSgd>(stream, node, "update_sgd", {stream, w, dw, norm, momentum, none},
+  launchMomentum<MomentumSgd, PlainSgd>(stream, node, "update_sgd", {stream, id, w, dw, norm, momentum, none},
                                         momentum.present);
 }
 
-void updateAdam(Stream &stream, const Tensor &w, const Tensor &dw, const Tensor &norm, const Tensor &expAvg,
-                const Tensor &expAvgSq, WeightDecay decay, Node node) {
+void updateAdam(Stream &stream, ParameterId id, const Tensor &w, const Tensor &dw, const Tensor &norm,
+                const Tensor &expAvg, const Tensor &expAvgSq, WeightDecay decay, Node node) {
   checkUpdate(node, w.shape, {dw, expAvg, expAvgSq});
   const bool decoupled = decay == WeightDecay::Decoupled;
   launchUpdate<AdamRule>(stream, node, decoupled ? "update_adamw" : "update_adam",
-                         {stream, w, dw, norm, expAvg, expAvgSq}, decoupled);
+                         {stream, id, w, dw, norm, expAvg, expAvgSq}, decoupled);
 }
 
-void updateAdagrad(Stream &stream, const Tensor &w, const Tensor &dw, const Tensor &norm, const Tensor &sum,
-                   Node node) {
+void updateAdagrad(Stream &stream, ParameterId id, const Tensor &w, const Tensor &dw, const Tensor &norm,
+                   const Tensor &sum, Node node) {
   checkUpdate(node, w.shape, {dw, sum});
-  launchUpdate<AdagradRule>(stream, node, "update_adagrad", {stream, w, dw, norm, sum, none});
+  launchUpdate<AdagradRule>(stream, node, "update_adagrad", {stream, id, w, dw, norm, sum, none});
 }
 
-void updateRmsProp(Stream &stream, const Tensor &w, const Tensor &dw, const Tensor &norm, const Tensor &squareAvg,
-                   const Tensor &momentum, Node node) {
+void updateRmsProp(Stream &stream, ParameterId id, const Tensor &w, const Tensor &dw, const Tensor &norm,
+                   const Tensor &squareAvg, const Tensor &momentum, Node node) {
   checkUpdate(node, w.shape, {dw, squareAvg, momentum});
   launchMomentum<MomentumRmsProp, PlainRmsProp>(stream, node, "update_rmsprop",
-                                                {stream, w, dw, norm, squareAvg, momentum}, true);
+                                                {stream, id, w, dw, norm, squareAvg, momentum}, true);
 }
 
-void updateLion(Stream &stream, const Tensor &w, const Tensor &dw, const Tensor &norm, const Tensor &expAvg,
-                Node node) {
+void updateLion(Stream &stream, ParameterId id, const Tensor &w, const Tensor &dw, const Tensor &norm,
+                const Tensor &expAvg, Node node) {
   checkUpdate(node, w.shape, {dw, expAvg});
-  launchUpdate<LionRule>(stream, node, "update_lion", {stream, w, dw, norm, expAvg, none}, true);
+  launchUpdate<LionRule>(stream, node, "update_lion", {stream, id, w, dw, norm, expAvg, none}, true);
 }
 
 Lamb::Lamb(Node node, Shape w) : Kernel(node), w(w) { workspace = static_cast<size_t>(cuda::lambScratch); }
 
-void Lamb::update(Stream &stream, const Tensor &w, const Tensor &dw, const Tensor &norm, const Tensor &expAvg,
-                  const Tensor &expAvgSq, const Tensor &scratch) const {
+void Lamb::update(Stream &stream, ParameterId id, const Tensor &w, const Tensor &dw, const Tensor &norm,
+                  const Tensor &expAvg, const Tensor &expAvgSq, const Tensor &scratch) const {
   checkUpdate(node, this->w, {w, dw, expAvg, expAvgSq});
-  const Pointers p(stream, w, dw, norm, expAvg, expAvgSq);
+  const Pointers p(stream, id, w, dw, norm, expAvg, expAvgSq);
   double *weights = stream.data<double>(scratch), *directions = weights + cuda::normParts;
   auto *ratio = reinterpret_cast<float *>(directions + cuda::normParts);
   const DeviceState *state = deviceState(stream);

@@ -46,8 +46,8 @@ void launchUpdate(Stream &stream, Node node, const char *op, const Pointers &p, 
   });
 }
 
-UpdateFactors factorsOf(const Stream &stream, const Tensor &w, bool decoupled = false) {
-  return UpdateFactors(stream.session.state).of(stream.session.groupOf(w), decoupled);
+UpdateFactors factorsOf(const Stream &stream, ParameterId id, bool decoupled = false) {
+  return UpdateFactors(stream.session.state).of(stream.session.groupOf(id), decoupled);
 }
 
 /// Sum of value(i) over [0, count), in an order that depends on count alone.
@@ -64,49 +64,49 @@ template <typename Value> double sumOver(int64_t count, double *partials, Value 
 
 } // namespace
 
-void updateSgd(Stream &stream, const Tensor &w, const Tensor &dw, const Tensor &norm, const Tensor &momentum,
-               Node node) {
+void updateSgd(Stream &stream, ParameterId id, const Tensor &w, const Tensor &dw, const Tensor &norm,
+               const Tensor &momentum, Node node) {
   checkUpdate(node, w.shape, {dw, momentum});
-  const UpdateFactors f = factorsOf(stream, w);
+  const UpdateFactors f = factorsOf(stream, id);
   const bool plain = !momentum.present || f.momentum == 0;
   const auto launch = plain ? launchUpdate<PlainSgd> : launchUpdate<MomentumSgd>;
   launch(stream, node, "update_sgd", {stream, w, dw, norm, momentum, none}, f);
 }
 
-void updateAdam(Stream &stream, const Tensor &w, const Tensor &dw, const Tensor &norm, const Tensor &expAvg,
-                const Tensor &expAvgSq, WeightDecay decay, Node node) {
+void updateAdam(Stream &stream, ParameterId id, const Tensor &w, const Tensor &dw, const Tensor &norm,
+                const Tensor &expAvg, const Tensor &expAvgSq, WeightDecay decay, Node node) {
   checkUpdate(node, w.shape, {dw, expAvg, expAvgSq});
   const bool decoupled = decay == WeightDecay::Decoupled;
   launchUpdate<AdamRule>(stream, node, decoupled ? "update_adamw" : "update_adam",
-                         {stream, w, dw, norm, expAvg, expAvgSq}, factorsOf(stream, w, decoupled));
+                         {stream, w, dw, norm, expAvg, expAvgSq}, factorsOf(stream, id, decoupled));
 }
 
-void updateAdagrad(Stream &stream, const Tensor &w, const Tensor &dw, const Tensor &norm, const Tensor &sum,
-                   Node node) {
+void updateAdagrad(Stream &stream, ParameterId id, const Tensor &w, const Tensor &dw, const Tensor &norm,
+                   const Tensor &sum, Node node) {
   checkUpdate(node, w.shape, {dw, sum});
-  launchUpdate<AdagradRule>(stream, node, "update_adagrad", {stream, w, dw, norm, sum, none}, factorsOf(stream, w));
+  launchUpdate<AdagradRule>(stream, node, "update_adagrad", {stream, w, dw, norm, sum, none}, factorsOf(stream, id));
 }
 
-void updateRmsProp(Stream &stream, const Tensor &w, const Tensor &dw, const Tensor &norm, const Tensor &squareAvg,
-                   const Tensor &momentum, Node node) {
+void updateRmsProp(Stream &stream, ParameterId id, const Tensor &w, const Tensor &dw, const Tensor &norm,
+                   const Tensor &squareAvg, const Tensor &momentum, Node node) {
   checkUpdate(node, w.shape, {dw, squareAvg, momentum});
-  const UpdateFactors f = factorsOf(stream, w);
+  const UpdateFactors f = factorsOf(stream, id);
   const auto launch = f.momentum == 0 ? launchUpdate<PlainRmsProp> : launchUpdate<MomentumRmsProp>;
   launch(stream, node, "update_rmsprop", {stream, w, dw, norm, squareAvg, momentum}, f);
 }
 
-void updateLion(Stream &stream, const Tensor &w, const Tensor &dw, const Tensor &norm, const Tensor &expAvg,
-                Node node) {
+void updateLion(Stream &stream, ParameterId id, const Tensor &w, const Tensor &dw, const Tensor &norm,
+                const Tensor &expAvg, Node node) {
   checkUpdate(node, w.shape, {dw, expAvg});
-  launchUpdate<LionRule>(stream, node, "update_lion", {stream, w, dw, norm, expAvg, none}, factorsOf(stream, w, true));
+  launchUpdate<LionRule>(stream, node, "update_lion", {stream, w, dw, norm, expAvg, none}, factorsOf(stream, id, true));
 }
 
 Lamb::Lamb(Node node, Shape w) : Kernel(node), w(w) { workspace = parts * sizeof(double); }
 
-void Lamb::update(Stream &stream, const Tensor &w, const Tensor &dw, const Tensor &norm, const Tensor &expAvg,
-                  const Tensor &expAvgSq, const Tensor &scratch) const {
+void Lamb::update(Stream &stream, ParameterId id, const Tensor &w, const Tensor &dw, const Tensor &norm,
+                  const Tensor &expAvg, const Tensor &expAvgSq, const Tensor &scratch) const {
   checkUpdate(node, this->w, {w, dw, expAvg, expAvgSq});
-  const UpdateFactors f = factorsOf(stream, w);
+  const UpdateFactors f = factorsOf(stream, id);
   if (!f.lastBatch)
     return;
   double *partials = stream.data<double>(scratch);

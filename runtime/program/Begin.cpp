@@ -53,7 +53,7 @@ static void watch(Session &session, const Program &program, std::function<void(c
 }
 
 void beginSession(Session &session, const Program &program, const StepState &state,
-                  std::map<size_t, ParameterGroup> groups, bool graphs, std::function<void(const std::string &)> say) {
+                  std::map<int, ParameterGroup> groups, bool graphs, std::function<void(const std::string &)> say) {
   session.state = state;
   session.enableGraphs(graphs);
   watch(session, program, std::move(say));

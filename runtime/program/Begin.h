@@ -23,7 +23,7 @@ std::unique_ptr<Session> openSession(const Program &program, size_t deviceBytes,
 /// Sets what steps read, and gives all variables their first values; averages have none before startAverages(). `say`
 /// hears of a kernel that does not end.
 void beginSession(Session &session, const Program &program, const StepState &state,
-                  std::map<size_t, ParameterGroup> groups, bool graphs, std::function<void(const std::string &)> say);
+                  std::map<int, ParameterGroup> groups, bool graphs, std::function<void(const std::string &)> say);
 
 /// Throws UsageError for a file of somebody else's, which the arena file would replace; `flag` names it.
 void requireUnused(const std::string &flag, const std::string &path);

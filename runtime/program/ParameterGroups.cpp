@@ -49,8 +49,8 @@ Group groupOf(const std::string &word) {
 
 } // namespace
 
-std::map<size_t, ParameterGroup> parameterGroups(const std::vector<std::string> &words, const Program &program) {
-  std::map<size_t, ParameterGroup> groups;
+std::map<int, ParameterGroup> parameterGroups(const std::vector<std::string> &words, const Program &program) {
+  std::map<int, ParameterGroup> groups;
   for (const std::string &word : words) {
     const Group group = groupOf(word);
     int matched = 0;
@@ -59,7 +59,7 @@ std::map<size_t, ParameterGroup> parameterGroups(const std::vector<std::string> 
       if (variable.role != Role::Parameter || !std::regex_match(variable.name, group.pattern))
         continue;
       ++matched;
-      ParameterGroup &own = groups[variable.tensor.offset];
+      ParameterGroup &own = groups[i];
       own.rate = group.rate.value_or(own.rate);
       own.weightDecay = group.decay.value_or(own.weightDecay);
     }

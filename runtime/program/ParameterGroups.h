@@ -10,9 +10,9 @@
 
 namespace sluice {
 
-/// By the offset of the parameter's slot, for Session::groups. A word is REGEX:lr=X,decay=Y with one of the two or
+/// By the parameter's number, for Session::groups. A word is REGEX:lr=X,decay=Y with one of the two or
 /// both; REGEX matches whole ONNX names. All groups that match a parameter count, of two that say the same the later
 /// one. Throws UsageError naming a word that makes no sense or matches no parameter.
-std::map<size_t, ParameterGroup> parameterGroups(const std::vector<std::string> &words, const Program &program);
+std::map<int, ParameterGroup> parameterGroups(const std::vector<std::string> &words, const Program &program);
 
 } // namespace sluice

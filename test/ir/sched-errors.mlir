@@ -529,3 +529,11 @@ sched.program @run_c6_role {
   // expected-error @below {{'encode' does not run on codec}}
   sched.run codec "encode" ins(%x : tensor<4xf32>) outs(%y : tensor<4xf32>) versions [0] -> [1] calls [#sched.call<"", [], "g", <out 0>>]
 }
+
+// -----
+
+sched.program @no_parameter {
+  %a = sched.buffer "a" device bytes(4) result(0)
+  // expected-error @below {{'f' calls "updateSgd" with #sched.operand<parameter> of 0 ins and 1 outs without a parameter}}
+  sched.run compute "f" ins() outs(%a : tensor<1xf32>) versions [] -> [1] calls [#sched.call<"", [], "updateSgd", <parameter>, <out 0>>]
+}

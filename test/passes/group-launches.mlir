@@ -4,7 +4,7 @@
 // RUN: sluice-opt --sluice-group-launches --sluice-assign-slots --sluice-verify-schedule %s -o /dev/null
 
 #f = #sched.call<"", [], "run">
-#update = #sched.call<"", [], "updateSgd", <out 0>, <in 0>, <none>, <none>>
+#update = #sched.call<"", [], "updateSgd", <parameter>, <out 0>, <in 0>, <none>, <none>>
 #cast = #sched.call<"Reorder", [#sched.operand<in 0>, #sched.operand<out 0>, array<i64>], "run", <in 0>, <out 0>>
 
 // Casts of parameters come with the first one, updates wait for the last one; bytes that live at once are the most in the middle.
@@ -42,9 +42,9 @@ sched.program @step {
   sched.run compute "cast" ins(%b : tensor<100xf32>) outs(%b_half : tensor<100xbf16>) versions [0] -> [1] calls [#cast] attributes {gathers}
   sched.run compute "f" ins(%x : tensor<1000xf32>, %b_half : tensor<100xbf16>) outs(%y : tensor<1000xf32>) versions [1, 1] -> [1] calls [#f]
   sched.run compute "f" ins(%x : tensor<1000xf32>, %y : tensor<1000xf32>) outs(%b_grad : tensor<100xf32>) versions [1, 1] -> [1] calls [#f]
-  sched.run compute "update" ins(%b_grad : tensor<100xf32>, %b : tensor<100xf32>) outs(%b : tensor<100xf32>) versions [1, 0] -> [1] calls [#update] attributes {backward, gathers}
+  sched.run compute "update" ins(%b_grad : tensor<100xf32>, %b : tensor<100xf32>) outs(%b : tensor<100xf32>) versions [1, 0] -> [1] calls [#update] attributes {backward, gathers, parameter = @b}
   sched.run compute "f" ins(%x : tensor<1000xf32>) outs(%a_grad : tensor<100xf32>) versions [1] -> [1] calls [#f]
-  sched.run compute "update" ins(%a_grad : tensor<100xf32>, %a : tensor<100xf32>) outs(%a : tensor<100xf32>) versions [1, 0] -> [1] calls [#update] attributes {backward, gathers}
+  sched.run compute "update" ins(%a_grad : tensor<100xf32>, %a : tensor<100xf32>) outs(%a : tensor<100xf32>) versions [1, 0] -> [1] calls [#update] attributes {backward, gathers, parameter = @a}
 }
 
 // What reads a parameter in between is not overtaken: neither by its update, nor, behind that, by its cast.
@@ -65,11 +65,11 @@ sched.program @between {
   %a_grad = sched.buffer "a_grad" device bytes(400)
   sched.run compute "cast" ins(%a : tensor<100xf32>) outs(%a_half : tensor<100xbf16>) versions [0] -> [1] calls [#cast] attributes {gathers}
   sched.run compute "f" ins(%a_half : tensor<100xbf16>) outs(%b_grad : tensor<100xf32>) versions [1] -> [1] calls [#f]
-  sched.run compute "update" ins(%b_grad : tensor<100xf32>, %b : tensor<100xf32>) outs(%b : tensor<100xf32>) versions [1, 0] -> [1] calls [#update] attributes {backward, gathers}
+  sched.run compute "update" ins(%b_grad : tensor<100xf32>, %b : tensor<100xf32>) outs(%b : tensor<100xf32>) versions [1, 0] -> [1] calls [#update] attributes {backward, gathers, parameter = @b}
   sched.run compute "f" ins(%b : tensor<100xf32>) outs(%a_grad : tensor<100xf32>) versions [1] -> [1] calls [#f]
   sched.run compute "cast" ins(%b : tensor<100xf32>) outs(%b_half : tensor<100xbf16>) versions [1] -> [1] calls [#cast] attributes {gathers}
   sched.run compute "f" ins(%b_half : tensor<100xbf16>) outs(%a_grad : tensor<100xf32>) versions [1] -> [2] calls [#f]
-  sched.run compute "update" ins(%a_grad : tensor<100xf32>, %a : tensor<100xf32>) outs(%a : tensor<100xf32>) versions [2, 0] -> [1] calls [#update] attributes {backward, gathers}
+  sched.run compute "update" ins(%a_grad : tensor<100xf32>, %a : tensor<100xf32>) outs(%a : tensor<100xf32>) versions [2, 0] -> [1] calls [#update] attributes {backward, gathers, parameter = @a}
 }
 
 // Where b_grad would have to live beside what is the most already, its update stays.
@@ -87,7 +87,7 @@ sched.program @full {
   %a_grad = sched.buffer "a_grad" device bytes(400)
   sched.run compute "f" ins(%a : tensor<100xf32>) outs(%x : tensor<1000xf32>) versions [0] -> [1] calls [#f]
   sched.run compute "f" ins(%x : tensor<1000xf32>) outs(%b_grad : tensor<100xf32>) versions [1] -> [1] calls [#f]
-  sched.run compute "update" ins(%b_grad : tensor<100xf32>, %b : tensor<100xf32>) outs(%b : tensor<100xf32>) versions [1, 0] -> [1] calls [#update] attributes {backward, gathers}
+  sched.run compute "update" ins(%b_grad : tensor<100xf32>, %b : tensor<100xf32>) outs(%b : tensor<100xf32>) versions [1, 0] -> [1] calls [#update] attributes {backward, gathers, parameter = @b}
   sched.run compute "f" ins(%x : tensor<1000xf32>) outs(%a_grad : tensor<100xf32>) versions [1] -> [1] calls [#f]
-  sched.run compute "update" ins(%a_grad : tensor<100xf32>, %a : tensor<100xf32>) outs(%a : tensor<100xf32>) versions [1, 0] -> [1] calls [#update] attributes {backward, gathers}
+  sched.run compute "update" ins(%a_grad : tensor<100xf32>, %a : tensor<100xf32>) outs(%a : tensor<100xf32>) versions [1, 0] -> [1] calls [#update] attributes {backward, gathers, parameter = @a}
 }

@@ -333,11 +333,11 @@ SLUICE_SEQUENCE static void backward(Session &s) {
       classifier_2_grad_scratch);
   s.release(classifier_2_y);
   s.captureGradient("classifier.2.weight", classifier_2_weight_grad);
-  updateSgd(s.compute, classifier_2_weight, classifier_2_weight_grad, none, classifier_2_weight_momentum,
-      "/classifier/classifier.2/Gemm");
+  updateSgd(s.compute, ParameterId{16}, classifier_2_weight, classifier_2_weight_grad, none,
+      classifier_2_weight_momentum, "/classifier/classifier.2/Gemm");
   s.release(classifier_2_weight_grad);
   s.captureGradient("classifier.2.bias", classifier_2_bias_grad);
-  updateSgd(s.compute, classifier_2_bias, classifier_2_bias_grad, none, classifier_2_bias_momentum,
+  updateSgd(s.compute, ParameterId{18}, classifier_2_bias, classifier_2_bias_grad, none, classifier_2_bias_momentum,
       "/classifier/classifier.2/Gemm");
   s.release(classifier_2_bias_grad);
   // /classifier/classifier.1/Relu
@@ -353,11 +353,11 @@ SLUICE_SEQUENCE static void backward(Session &s) {
       classifier_0_grad_scratch);
   s.release(classifier_2_grad);
   s.captureGradient("classifier.0.weight", classifier_0_weight_grad);
-  updateSgd(s.compute, classifier_0_weight, classifier_0_weight_grad, none, classifier_0_weight_momentum,
-      "/classifier/classifier.0/Gemm");
+  updateSgd(s.compute, ParameterId{12}, classifier_0_weight, classifier_0_weight_grad, none,
+      classifier_0_weight_momentum, "/classifier/classifier.0/Gemm");
   s.release(classifier_0_weight_grad);
   s.captureGradient("classifier.0.bias", classifier_0_bias_grad);
-  updateSgd(s.compute, classifier_0_bias, classifier_0_bias_grad, none, classifier_0_bias_momentum,
+  updateSgd(s.compute, ParameterId{14}, classifier_0_bias, classifier_0_bias_grad, none, classifier_0_bias_momentum,
       "/classifier/classifier.0/Gemm");
   s.release(classifier_0_bias_grad);
   // /features/features.7/MaxPool
@@ -380,11 +380,11 @@ SLUICE_SEQUENCE static void backward(Session &s) {
       features_5_dx_scratch);
   s.release(features_7_MaxPool_grad_2);
   s.captureGradient("features.5.weight", features_5_weight_grad);
-  updateSgd(s.compute, features_5_weight, features_5_weight_grad, none, features_5_weight_momentum,
+  updateSgd(s.compute, ParameterId{8}, features_5_weight, features_5_weight_grad, none, features_5_weight_momentum,
       "/features/features.5/Conv");
   s.release(features_5_weight_grad);
   s.captureGradient("features.5.bias", features_5_bias_grad);
-  updateSgd(s.compute, features_5_bias, features_5_bias_grad, none, features_5_bias_momentum,
+  updateSgd(s.compute, ParameterId{10}, features_5_bias, features_5_bias_grad, none, features_5_bias_momentum,
       "/features/features.5/Conv");
   s.release(features_5_bias_grad);
   // /features/features.4/Relu
@@ -404,11 +404,11 @@ SLUICE_SEQUENCE static void backward(Session &s) {
   s.toDevice.record(features_0_y_back_copied);
   // /features/features.3/Conv
   s.captureGradient("features.3.weight", features_3_weight_grad);
-  updateSgd(s.compute, features_3_weight, features_3_weight_grad, none, features_3_weight_momentum,
+  updateSgd(s.compute, ParameterId{4}, features_3_weight, features_3_weight_grad, none, features_3_weight_momentum,
       "/features/features.3/Conv");
   s.release(features_3_weight_grad);
   s.captureGradient("features.3.bias", features_3_bias_grad);
-  updateSgd(s.compute, features_3_bias, features_3_bias_grad, none, features_3_bias_momentum,
+  updateSgd(s.compute, ParameterId{6}, features_3_bias, features_3_bias_grad, none, features_3_bias_momentum,
       "/features/features.3/Conv");
   s.release(features_3_bias_grad);
   // /features/features.2/MaxPool
@@ -426,11 +426,11 @@ SLUICE_SEQUENCE static void backward(Session &s) {
       features_0_bias_grad, features_0_weight_grad_scratch);
   s.release(features_2_MaxPool_grad);
   s.captureGradient("features.0.weight", features_0_weight_grad);
-  updateSgd(s.compute, features_0_weight, features_0_weight_grad, none, features_0_weight_momentum,
+  updateSgd(s.compute, ParameterId{0}, features_0_weight, features_0_weight_grad, none, features_0_weight_momentum,
       "/features/features.0/Conv");
   s.release(features_0_weight_grad);
   s.captureGradient("features.0.bias", features_0_bias_grad);
-  updateSgd(s.compute, features_0_bias, features_0_bias_grad, none, features_0_bias_momentum,
+  updateSgd(s.compute, ParameterId{2}, features_0_bias, features_0_bias_grad, none, features_0_bias_momentum,
       "/features/features.0/Conv");
 }
 

@@ -105,7 +105,7 @@ std::vector<Numbers> trained(bool gathers) {
     if (gathers)
       gather(stream);
     for (const Parameter &p : parameters)
-      updateSgd(stream, p.w, p.dw, none, p.momentum, "n");
+      updateSgd(stream, {}, p.w, p.dw, none, p.momentum, "n");
     for (const Parameter &p : parameters)
       averageWeights(stream, p.w, p.average, "n");
     for (const Parameter &p : parameters)
@@ -131,7 +131,7 @@ TEST(Launches, WhatIsNotGatheredComesBehindWhatIs) {
                copy = h.tensor({4});
   const Reorder reorder("n", w, copy, {0});
   gather(stream);
-  updateSgd(stream, w, dw, none, none, "n");
+  updateSgd(stream, {}, w, dw, none, none, "n");
   reorder.run(stream, w, copy); // f32 to f32
   launchGathered(stream);
   EXPECT_EQ(h.read(copy), (Numbers{0, 1, 2, 3}));

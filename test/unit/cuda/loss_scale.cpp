@@ -40,14 +40,14 @@ struct Tensors {
 };
 using Step = std::function<void(Stream &, const Tensors &)>;
 const std::pair<const char *, Step> rules[] = {
-    {"sgd", [](Stream &s, const Tensors &t) { updateSgd(s, t.w, t.dw, t.norm, t.first, "w"); }},
+    {"sgd", [](Stream &s, const Tensors &t) { updateSgd(s, {}, t.w, t.dw, t.norm, t.first, "w"); }},
     {"adamw",
      [](Stream &s, const Tensors &t) {
-       updateAdam(s, t.w, t.dw, t.norm, t.first, t.second, WeightDecay::Decoupled, "w");
+       updateAdam(s, {}, t.w, t.dw, t.norm, t.first, t.second, WeightDecay::Decoupled, "w");
      }},
-    {"adagrad", [](Stream &s, const Tensors &t) { updateAdagrad(s, t.w, t.dw, t.norm, t.first, "w"); }},
-    {"rmsprop", [](Stream &s, const Tensors &t) { updateRmsProp(s, t.w, t.dw, t.norm, t.first, t.second, "w"); }},
-    {"lion", [](Stream &s, const Tensors &t) { updateLion(s, t.w, t.dw, t.norm, t.first, "w"); }},
+    {"adagrad", [](Stream &s, const Tensors &t) { updateAdagrad(s, {}, t.w, t.dw, t.norm, t.first, "w"); }},
+    {"rmsprop", [](Stream &s, const Tensors &t) { updateRmsProp(s, {}, t.w, t.dw, t.norm, t.first, t.second, "w"); }},
+    {"lion", [](Stream &s, const Tensors &t) { updateLion(s, {}, t.w, t.dw, t.norm, t.first, "w"); }},
 };
 
 /// Three steps by gradients `factor` times as large, of which the second is skipped where there is a scale.
@@ -97,7 +97,7 @@ TEST(LossScale, LambSkipsAsTheOthersDo) {
   const Lamb lamb("w", {10007});
   const Step update = [&](Stream &s, const Tensors &t) {
     static Tensor space = scratch(48 << 20, static_cast<int64_t>(lamb.workspaceBytes()));
-    lamb.update(s, t.w, t.dw, t.norm, t.first, t.second, space);
+    lamb.update(s, {}, t.w, t.dw, t.norm, t.first, t.second, space);
   };
   const std::vector<Numbers> want = threeSteps(update, 1), got = threeSteps(update, 65536);
   for (size_t i = 0; i < want.size(); ++i)

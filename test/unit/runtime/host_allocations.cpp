@@ -119,7 +119,7 @@ TEST(Allocations, OwnKernels) {
                                 lrn.forward(stream, tx, tx, b);
                                 sum.run(stream, tx, channel(mean), c);
                                 reorder.run(stream, tx, flat);
-                                updateSgd(stream, tx, flat, none, none, "w");
+                                updateSgd(stream, {}, tx, flat, none, none, "w");
                               }),
             smallObjects);
 }

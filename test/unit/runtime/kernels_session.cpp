@@ -170,7 +170,7 @@ TEST(Session, RepeatedStepsSeeTheirOwnState) {
       copyToDevice(s.toDevice, away, back, "g");
       s.toDevice.record({2});
       s.compute.wait({2});
-      updateSgd(s.compute, w, back, none, none, "w");
+      updateSgd(s.compute, {}, w, back, none, none, "w");
     };
     float want = 0;
     for (int i = 1; i <= 7; ++i) {

@@ -98,10 +98,10 @@ static void step(Session &s) {
   k->crossEntropy.backward(s.compute, logits, s.batch(labels), logitsGrad);
   k->fcWeightGrad.run(s.compute, logitsGrad, flat, none, weightGrad, work);
   s.captureGradient("fc.weight", weightGrad);
-  updateSgd(s.compute, weight, weightGrad, none, weightMomentum, "fc.weight");
+  updateSgd(s.compute, {}, weight, weightGrad, none, weightMomentum, "fc.weight");
   k->fcBiasGrad.run(s.compute, logitsGrad, biasGrad, work);
   s.captureGradient("fc.bias", biasGrad);
-  updateSgd(s.compute, bias, biasGrad, none, biasMomentum, "fc.bias");
+  updateSgd(s.compute, {}, bias, biasGrad, none, biasMomentum, "fc.bias");
 }
 
 SLUICE_SEQUENCE static void evaluate(Session &s) {
