@@ -72,20 +72,20 @@ def functions_of(path, text, report):
         elif mark == "{":
             head = re.sub(r"//[^\n]*|/\*.*?\*/", "", text[start:token.start()], flags=re.S)
             within = any(kind for kind, *_ in braces) or parentheses > 0
-            is_function = not within and opens_function(head)
-            braces.append((is_function, "" if within or is_function else class_of(head), start, parentheses))
+            kind = "" if within else "list" if head.rstrip().endswith("=") else "function" if opens_function(head) else ""
+            braces.append((kind, "" if within or kind else class_of(head), start, parentheses))
             if not within:
                 start = token.end()
         elif mark == "}":
             if not braces:
                 report(path, line_of(text, token.start()), "has a brace that lint cannot match; open and close it in one branch of #if")
                 return result, classes
-            is_function, class_name, begin, parentheses = braces.pop()
+            kind, class_name, begin, parentheses = braces.pop()
             if class_name:
                 classes.append(Class(path, class_name, first_line(text, begin), line_of(text, token.end())))
-            if is_function and re.match(r"\s*[,{]", text[token.end():token.end() + 200]):
+            if kind == "function" and re.match(r"\s*[,{]", text[token.end():token.end() + 200]):
                 start = begin  # Name() : member{...}, other{...} { goes on
-            elif is_function:
+            elif kind == "function":
                 result.append(function(path, text, lines, begin, token.end()))
                 start = token.end()
             elif not any(kind for kind, *_ in braces) and parentheses == 0:
