@@ -2,6 +2,7 @@
 // What the emitted program tells the runtime about its plan: what is in memory when, what actions cost, and which
 // activations codecs could be tried on.
 #include "codegen/Document.h"
+#include "ir/PlanActions.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -34,21 +35,9 @@ int codegen::printPlan(const Document &d, llvm::raw_ostream &out) {
 }
 
 /// As which role the ops of an action are counted; nothing runs for a form that a layer leaves anyway.
-static const char *roleText(train::ActionKind action, const CodecFacts *codec) {
-  switch (action) {
-  case train::ActionKind::Offload:
-    return "OpRole::Offload";
-  case train::ActionKind::Compress:
-  case train::ActionKind::Encode:
-    return codec && codec->made ? "OpRole::Encode" : "OpRole::Compute";
-  case train::ActionKind::Invert:
-    return "OpRole::Rebuild";
-  case train::ActionKind::Recompute:
-    return "OpRole::Rerun";
-  case train::ActionKind::Keep:
-    break;
-  }
-  return "OpRole::Compute";
+static std::string roleText(const ActionFacts &action, const CodecFacts *codec) {
+  const bool runs = !action.needsCodec || (codec && codec->made);
+  return std::string("OpRole::") + factsOf(runs ? action.role : OpRole::Compute).name;
 }
 
 int codegen::printActions(const Document &d, llvm::raw_ostream &out) {
@@ -56,7 +45,7 @@ int codegen::printActions(const Document &d, llvm::raw_ostream &out) {
     int tensors = 0;
     int64_t bytes = 0;
     double seconds = 0;
-    const char *role = nullptr;
+    std::string role;
     Codec codec = {};
   };
   std::map<std::string, Sum> sums;
@@ -67,7 +56,7 @@ int codegen::printActions(const Document &d, llvm::raw_ostream &out) {
     codec.rate = 0, codec.pool = 0;                           // whatever they are
     StringRef action = train::stringifyActionKind(decision.getAction());
     Sum &sum = sums[(action + (codec ? " " : "") + codecName(codec)).str()];
-    sum.role = roleText(decision.getAction(), factsOf(codec));
+    sum.role = roleText(train::factsOf(decision.getAction()), factsOf(codec));
     sum.codec = codec && !factsOf(codec)->readDirectly ? codec : Codec{};
     ++sum.tensors;
     sum.bytes += decision.getBytes();

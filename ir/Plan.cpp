@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Verifiers of the plan's attributes, see PlanAttrs.td: what can be said without the step. apply-plan checks the rest.
-#include "ir/Train.h"
+#include "ir/PlanActions.h"
 #include "runtime/CodecTable.h"
 #include "runtime/StreamTable.h"
 
@@ -19,7 +19,7 @@ static bool isUnset(int32_t position) { return position == -1; }
 static LogicalResult verifyAbsence(function_ref<InFlightDiagnostic()> emitError, StringAttr storage, ActionKind action,
                                    AbsenceAttr a) {
   const bool leavesInOrder = 0 <= a.getLeaveAfter() && a.getLeaveAfter() < a.getFreeBefore();
-  const bool returnsInOrder = action == ActionKind::Encode
+  const bool returnsInOrder = !factsOf(action).returns
                                   ? isUnset(a.getReturnAfter())
                                   : a.getFreeBefore() <= a.getReturnAfter() + 1 && a.getReturnAfter() < a.getNeededBy();
   if (leavesInOrder && returnsInOrder)
@@ -38,10 +38,11 @@ LogicalResult DecisionAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                        << ", " << stall;
   if (!parseForm(codec.getValue()))
     return emitError() << "the plan packs " << storage << " with " << codec << ", which is no codec";
-  const bool stays = action == ActionKind::Keep || action == ActionKind::Recompute;
+  const Absences allowed = factsOf(action).absences;
+  const bool stays = allowed == Absences::None;
   if (stays && !codec.empty())
     return emitError() << "the plan packs " << storage << " with " << codec << ", to " << stringifyActionKind(action);
-  if (stays ? !absences.empty() : absences.empty() || (absences.size() > 1 && action != ActionKind::Offload))
+  if (stays ? !absences.empty() : absences.empty() || (absences.size() > 1 && allowed != Absences::Several))
     return emitError() << "the plan takes " << storage << " away " << absences.size() << " times, to "
                        << stringifyActionKind(action);
   for (auto [i, a] : llvm::enumerate(absences)) {

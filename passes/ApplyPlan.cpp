@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// apply-plan: one walk over the planned ops of @step. Before each op, in this order: awaits of copies and codecs whose
-// bytes may be reused from here on, masks that stand for what they were made of from here on, prefetches and decodings
-// that were issued after the op before, recomputed clones. Each op then reads the newest version of what it read, and
-// has the plan's offsets of what it makes.
+// apply-plan: one walk over the planned ops of each function. Before each op, in this order: awaits of copies and
+// codecs whose bytes may be reused from here on, masks that stand for what they were made of from here on, prefetches
+// and decodings that were issued after the op before, recomputed clones. Each op then reads the newest version of what
+// it read, and has the plan's offsets of what it makes.
 #include "passes/Passes.h"
 #include "passes/analysis/InvertedStorages.h"
 #include "passes/analysis/Masks.h"
@@ -11,6 +11,7 @@
 #include "passes/plan/PlanAttribute.h"
 #include "passes/plan/PlannedPlaces.h"
 #include "passes/plan/ProblemOfStep.h"
+#include "passes/plan/Rebuild.h"
 #include "passes/planner/Words.h"
 
 #include "ir/RuntimeTypes.h"
@@ -140,30 +141,55 @@ private:
   void sendAway(OpBuilder &b, int s) {
     const planner::Decision &d = plan.decisions[s];
     Value value = newest.of(b, content.lookup(s));
+    switch (d.action) {
+    case Action::Offload:
+      return offload(b, s, value);
+    case Action::Compress:
+    case Action::Encode:
+      return encode(b, s, value);
+    case Action::Invert:
+      return save(b, s);
+    case Action::Keep:
+    case Action::Recompute:
+      break;
+    }
+    llvm_unreachable("it stays");
+  }
+
+  void encode(OpBuilder &b, int s, Value value) {
+    const Codec codec = plan.decisions[s].codec;
+    const bool positive = codec.kind == Codec::Mask && *maskIsPositive(contents[s], storages);
     auto type = cast<RankedTensorType>(value.getType());
-    if (d.action == Action::Offload) {
-      offload(b, s, value);
-      return;
-    }
-    if (d.action == Action::Invert) {
-      StorageInversion inversion = inverters.lookup(s);
-      if (inversion.op.savedType(inversion.operand))
-        notePacked(handles[s] = inversion.op.buildSaved(b, inversion.operand, fromHalves(inversion)), s);
-      ++inverted;
-      return;
-    }
-    bool positive = d.codec.kind == Codec::Mask && *maskIsPositive(contents[s], storages);
-    handles[s] = EncodeOp::create(b, value.getLoc(), packedType(type, d.codec), value, codecName(d.codec), positive);
+    handles[s] = EncodeOp::create(b, value.getLoc(), packedType(type, codec), value, codecName(codec), positive);
     notePacked(handles[s], s);
     ++packed;
   }
 
+  /// What rebuilding it needs, if anything.
+  void save(OpBuilder &b, int s) {
+    StorageInversion inversion = inverters.lookup(s);
+    if (inversion.op.savedType(inversion.operand))
+      notePacked(handles[s] = inversion.op.buildSaved(b, inversion.operand, fromHalves(inversion)), s);
+    ++inverted;
+  }
+
   /// Where other storages may have the bytes.
   void free(OpBuilder &b, Location loc, int s) {
-    if (plan.decisions[s].action == Action::Encode)
-      newest.replace(viewedValue(contents[s]), handles[s]);
-    else if (plan.decisions[s].action != Action::Invert) // nothing runs beside compute for it
+    switch (plan.decisions[s].action) {
+    case Action::Offload:
+    case Action::Compress:
       AwaitOp::create(b, loc, handles[s]);
+      return;
+    case Action::Encode:
+      newest.replace(viewedValue(contents[s]), handles[s]);
+      return;
+    case Action::Invert: // nothing runs beside compute for it
+      return;
+    case Action::Keep:
+    case Action::Recompute:
+      break;
+    }
+    llvm_unreachable("it stays");
   }
 
   void bringBack(OpBuilder &b, int s) {
@@ -178,42 +204,11 @@ private:
     newest.replace(original, now);
   }
 
-  /// What runs again for it is of no use to anybody else: it does not become the newest version.
   Value rebuild(OpBuilder &b, int s) {
-    StorageInversion inversion = inverters.lookup(s);
-    llvm::DenseMap<Value, Value> outside;
-    auto remember = [&](Value value, Value now) {
-      outside.try_emplace(value, newest.replacement(value));
-      newest.set(value, now);
-    };
-    for (Operation *op : inversion.reruns) {
-      Operation *clone = b.clone(*op);
-      OpBuilder beforeClone(clone);
-      newest.read(beforeClone, clone);
-      PlannedPlaces::forget(clone);
-      attr::set<attr::Inverse>(clone, b.getUnitAttr());
-      for (auto [first, again] : llvm::zip(op->getResults(), clone->getResults()))
-        remember(first, again);
-    }
-    SmallVector<Value> operands;
-    for (auto [i, operand] : llvm::enumerate(inversion.op->getOperands()))
-      operands.push_back(i == inversion.operand ? Value() : newest.of(b, operand));
-    Value result = inversion.op.buildInverse(b, inversion.operand, operands, newest.of(b, inversion.op->getResult(0)),
-                                             handles[s], fromHalves(inversion));
-    Value first = result; // of the bytes
-    if (inversion.inPlace)
-      takeBytesOf(first = newest.replacement(inversion.reruns.back()->getResult(0)), result);
-    noteReturn(first.getDefiningOp(), s);
-    for (auto [value, before] : outside)
-      newest.set(value, before);
-    return result;
-  }
-
-  static void takeBytesOf(Value operand, Value result) {
-    Operation *op = result.getDefiningOp();
-    for (auto [i, value] : llvm::enumerate(op->getOperands()))
-      if (value == operand)
-        attr::set<attr::InPlace>(op, DenseI64ArrayAttr::get(op->getContext(), {static_cast<int64_t>(i)}));
+    const StorageInversion &inversion = inverters.find(s)->second;
+    const Rebuilt rebuilt = sluice::rebuild(b, inversion, handles[s], fromHalves(inversion), newest);
+    noteReturn(rebuilt.first.getDefiningOp(), s);
+    return rebuilt.result;
   }
 
   /// Whether the result of the op that is undone comes back from half precision.
@@ -253,24 +248,27 @@ StringRef nameOf(const Storage &storage) { return storage.name; }
 
 struct ApplyPlan : sluice::impl::ApplyPlanBase<ApplyPlan> {
   void runOnOperation() override {
-    auto step = getOperation().lookupSymbol<func::FuncOp>("step");
-    PlanAttr attribute = step ? attr::get<attr::Plan>(step) : PlanAttr();
-    if (!attribute) {
+    if (!planOfStep(getOperation())) {
       getOperation().emitError() << "needs @step with a plan; run plan-memory first";
       return signalPassFailure();
     }
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (PlanAttr plan = attr::get<attr::Plan>(function); plan && failed(apply(function, plan)))
+        return signalPassFailure();
+  }
+
+private:
+  LogicalResult apply(func::FuncOp step, PlanAttr attribute) {
     if (failed(checkTensors(step)))
-      return signalPassFailure();
+      return failure();
     Storages storages(step);
     Result<planner::Plan> plan = planOfAttribute(attribute, llvm::map_to_vector(storages.all(), nameOf));
-    if (!plan) {
-      step.emitError() << plan.error();
-      return signalPassFailure();
-    }
+    if (!plan)
+      return step.emitError() << plan.error();
     const PlannedPlaces places(attribute);
     Rewriter rewriter(step, std::move(*plan), places, attribute.getHome(), storages);
     if (failed(rewriter.run()))
-      return signalPassFailure();
+      return failure();
     offloads += rewriter.offloads;
     packed += rewriter.packed;
     recomputed += rewriter.recomputed;
@@ -279,6 +277,7 @@ struct ApplyPlan : sluice::impl::ApplyPlanBase<ApplyPlan> {
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(step.getBody().front())))
       if (op.getNumResults() == 1 && viewSource(op.getResult(0)) && op.use_empty())
         op.erase();
+    return success();
   }
 };
 

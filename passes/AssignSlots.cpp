@@ -10,7 +10,7 @@
 #include "passes/analysis/Storages.h"
 #include "passes/planner/Pack.h"
 
-#include "ir/Train.h"
+#include "ir/PlanActions.h"
 #include "runtime/PoolIndex.h"
 
 #include <map>
@@ -119,9 +119,7 @@ LogicalResult AssignSlots::checkGiven(ArrayRef<BufferOp> owners, const std::vect
 static bool livesAsPlanned(ProgramOp program) {
   const train::PlanAttr plan = train::attr::get<train::attr::Plan>(program);
   return plan && llvm::all_of(plan.getDecisions(), [](train::DecisionAttr decision) {
-           return decision.getAction() == train::ActionKind::Keep ||
-                  decision.getAction() == train::ActionKind::Offload ||
-                  decision.getAction() == train::ActionKind::Recompute;
+           return !train::factsOf(decision.getAction()).holdsForm;
          });
 }
 

@@ -13,8 +13,8 @@
 // | linearize | final types: what works in place has one type | `train.stage`, `train.in_place`, pieces | functions | an error of the two passes above, which would change types |
 // | estimate-cost | kernels; storages as linearize leaves them | `train.cost`, `train.algorithm`, `train.engines` | functions | an error: the op has no kernel |
 // | home-variables (--state-home) | updates, `train.cost` | variables with a home, their copies around updates | @step | no error: states stay where it did not run |
-// | plan-memory | `train.cost`, `train.stage`: an op without takes no time | `train.plan`, `train.lossy` | @step; of @evaluate, by `keep`, only the size | an error where ops have no kernels; none where they have no costs |
-// | apply-plan | `train.plan` of just these ops | memory ops, clones, `train.offsets` | @step | an error: no plan, or a storage or op of it that is not there |
+// | plan-memory | `train.cost`, `train.stage`: an op without takes no time | `train.plan`, `train.lossy` | functions: @evaluate by `keep` | an error where ops have no kernels; none where they have no costs |
+// | apply-plan | `train.plan` of just these ops | memory ops, clones, `train.offsets` | functions | an error: no plan, or a storage or op of it that is not there |
 // | schedule-streams | kernels; `train.in_place`, without which there are more bytes | a sched.program for each function, which stays as `NAME.planned` | functions | an error: the op has no kernel |
 // | group-launches | programs that are placed afterwards | `sched.together`; transients without offsets | programs | an error of verify-schedule (V1, V7) |
 // | assign-slots | programs | offsets, lives, sizes of the arenas | programs | an error where the plan's offsets do not fit |
@@ -295,7 +295,7 @@ def PlanMemory : Pass<"sluice-plan-memory", "::mlir::ModuleOp"> {
     The only bridge between IR and planner: builds planner::Problem from the ops of @step and the buffers that they share, runs the strategy
     and leaves its checked plan as the attribute `train.plan` of @step, for apply-plan and for reports. The plan is packed as tightly as can be, and its
     `places` say where each buffer lies, so that what was planned is what is placed. `keep`'s arena and the base, which
-    percentages refer to, are there as well. A budget that no plan of the strategy meets is an error that names the smallest feasible one.
+    percentages refer to, are there as well. @evaluate, which lies in the same arena, has keep's plan, of which nothing but its places matters. A budget that no plan of the strategy meets is an error that names the smallest feasible one.
 
     ```mlir
     func.func @step(...) -> tensor<f32> {
@@ -324,7 +324,7 @@ def PlanMemory : Pass<"sluice-plan-memory", "::mlir::ModuleOp"> {
 }
 
 def ApplyPlan : Pass<"sluice-apply-plan", "::mlir::ModuleOp"> {
-  let summary = "rewrite @step as `train.plan` says";
+  let summary = "rewrite each function as its `train.plan` says";
   let description = [{
     Offload: train.offload after the last forward writer, so that the copy runs beside the ops that read the value, or later where other
     copies are issued first; train.await where the bytes may be reused, train.prefetch where the copy back is

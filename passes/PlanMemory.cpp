@@ -3,9 +3,11 @@
 //  1. build planner::Problem from the ops of @step and the storages that their values share;
 //  2. plan `keep` without a limit: its arena is what percentages refer to;
 //  3. run the strategy within the budget; a checked plan becomes the attribute `train.plan`, see PlanAttrs.td;
-//  4. pack that plan once more, as tightly as can be: the offsets are handed on.
+//  4. pack that plan once more, as tightly as can be: the offsets are handed on;
+//  5. so are those of @evaluate, whose plan is keep's.
 #include "passes/Passes.h"
 #include "passes/plan/Budget.h"
+#include "passes/plan/EvaluationPlan.h"
 #include "passes/plan/HostBudget.h"
 #include "passes/plan/PackedCopies.h"
 #include "passes/plan/PlanAttribute.h"
@@ -28,14 +30,6 @@ using namespace sluice;
 using namespace sluice::train;
 
 namespace {
-
-/// Seconds of the longest kernel, copy or codec of a step.
-double longestTask(const planner::Timeline &timeline) {
-  double longest = 0;
-  for (const planner::Event &event : timeline.events)
-    longest = std::max(longest, event.end - event.start);
-  return longest;
-}
 
 struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
   using PlanMemoryBase::PlanMemoryBase;
@@ -71,7 +65,10 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
     planner::Answer keep = keepOf(problem, "step");
     if (auto *refused = std::get_if<planner::Refused>(&keep))
       return module.emitError() << "planning failed: " << refused->reason;
-    int64_t evaluation = evaluationArena(*known);
+    std::optional<EvaluationPlan> other =
+        EvaluationPlan::make(module, *known, {target, oneMemory},
+                             [&](const planner::Problem &evaluated) { return keepOf(evaluated, "evaluate"); });
+    const int64_t evaluation = other ? other->arena() : 0;
     PlanSummary summary = summaryOfKeep(problem, std::get<planner::Plan>(keep), evaluation);
     if (failed(readBudget(summary)))
       return failure();
@@ -93,6 +90,16 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
     packCopies(problem, request, plan);
     if (failed(checkLossy(plan, request.options)) || failed(checkErrors(problem, plan)))
       return failure();
+    notePlan(step, storages, problem, plan, request, summary);
+    if (other)
+      other->note(summary, std::max(attr::get<attr::Plan>(step).getArena(), evaluation));
+    return success();
+  }
+
+  /// Gives @step its plan, and the summary what the plan takes.
+  void notePlan(func::FuncOp step, const Storages &storages, const planner::Problem &problem, const planner::Plan &plan,
+                const PlanRequest &request, PlanSummary &summary) {
+    ModuleOp module = getOperation();
     planner::Timeline timeline = simulate(problem, plan);
     summary.seconds = timeline.makespan;
     summary.longest = longestTask(timeline);
@@ -100,14 +107,12 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
     std::vector<std::string> nodes;
     for (const planner::Buffer &buffer : problem.buffers)
       nodes.push_back(storages[buffer.id].values.empty() ? "" : nodeName(storages[buffer.id].values.front().getLoc()));
-    std::vector<ActionCost> costs = actionCosts(problem, plan, timeline);
     const auto codecs = [&](Codec codec) { return request.withParameters(codec); };
     setLossyPlan(module, lossyPlan(problem, plan));
     summary.persistent = persistentBytes(module);
     summary.rounds = cause ? cause->rounds : 1;
     attr::set<attr::Plan>(step, planAttribute(step.getContext(), problem, plan, placeLives(problem, plan), summary,
-                                              costs, nodes, codecs));
-    return success();
+                                              actionCosts(problem, plan, timeline), nodes, codecs));
   }
 
   /// Of the host arena, that outlive a step: the slots of the next batch, and variables.
@@ -148,25 +153,6 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
     return success();
   }
 
-  /// Bytes that evaluation takes in the same arena. No plan changes it, and of a network whose gradients are small it
-  /// can be the most.
-  int64_t evaluationArena(const planner::Profile &profile) {
-    auto evaluate = getOperation().lookupSymbol<func::FuncOp>("evaluate");
-    if (!evaluate)
-      return 0;
-    Storages storages(evaluate);
-    planner::Problem problem = problemOfStep(getOperation(), evaluate, storages, profile, {target, oneMemory});
-    planner::Op reader; // of what is kept until the batch is done
-    for (auto [index, buffer] : llvm::enumerate(problem.buffers))
-      if (storages[buffer.id].kept)
-        reader.reads.push_back(static_cast<int>(index));
-    if (!reader.reads.empty())
-      problem.ops.push_back(std::move(reader));
-    planner::Answer keep = keepOf(problem, "evaluate");
-    auto *plan = std::get_if<planner::Plan>(&keep);
-    return plan ? plan->arenaBytes : 0;
-  }
-
   /// keep's plan of a function without a budget, packed as tightly as can be: once, where planning is repeated.
   planner::Answer keepOf(const planner::Problem &problem, const std::string &function) {
     planner::KnownPlans none;
@@ -185,8 +171,7 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
   /// The last guard of --allow-lossy, whatever a strategy does.
   LogicalResult checkLossy(const planner::Plan &plan, const planner::Options &options) {
     for (const planner::Decision &d : plan.decisions) {
-      const planner::Ability used =
-          d.action == planner::Action::Invert ? planner::Ability(d.action) : planner::Ability(d.codec);
+      const planner::Ability used = factsOf(d.action).rounds ? planner::Ability(d.action) : planner::Ability(d.codec);
       if (!planner::lossyActions().has(used) || options.allowLossy.has(used))
         continue;
       const std::string name = planner::abilityName(used);

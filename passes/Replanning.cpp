@@ -39,10 +39,8 @@ static int64_t budgetedBytes(ModuleOp module, const PipelineOptions &options) {
 }
 
 static int64_t budgetOf(ModuleOp module) {
-  for (auto program : module.getOps<sched::ProgramOp>())
-    if (train::PlanAttr plan = train::attr::get<train::attr::Plan>(program))
-      return plan.getBudget();
-  return 0;
+  const train::PlanAttr plan = planOfStep(module);
+  return plan ? plan.getBudget() : 0;
 }
 
 /// A budget that is so little above the least memory may lie below what that is placed in: a 64th of it.

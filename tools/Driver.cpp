@@ -4,8 +4,8 @@
 
 #include "frontend/OnnxImport.h"
 #include "ir/Sched.h"
-#include "ir/Train.h"
 #include "passes/plan/Explain.h"
+#include "passes/plan/PlanAttribute.h"
 #include "passes/planner/Simulate.h"
 #include "runtime/Printable.h"
 #include "runtime/program/Report.h"
@@ -68,8 +68,8 @@ int writeReport(const DriverOptions &options) {
 /// One line: what came of it, what it takes and how long a step should.
 void printMade(const DriverOptions &options, ModuleOp module) {
   auto step = module.lookupSymbol<sched::ProgramOp>("step");
-  auto plan = step ? train::attr::get<train::attr::Plan>(step) : train::PlanAttr();
-  if (!plan || options.emit < Emit::Project || !step.isPlaced())
+  const train::PlanAttr plan = planOfStep(module);
+  if (!step || !plan || options.emit < Emit::Project || !step.isPlaced())
     return;
   const int64_t device = step.bytesOf(sched::Space::Device), host = step.bytesOf(sched::Space::Host);
   std::cout << printable(outputPath(options).string()) << ": " << bytesText(static_cast<size_t>(device)) << " of "

@@ -2,7 +2,7 @@
 // Bisection over batch sizes, every one compiled as far as its plan.
 #include "tools/MaxBatch.h"
 
-#include "ir/Train.h"
+#include "passes/plan/PlanAttribute.h"
 #include "runtime/Printable.h"
 #include "tools/Compilation.h"
 #include "tools/Failure.h"
@@ -40,8 +40,7 @@ Trial tryBatch(const DriverOptions &options, OnnxFile &file, int64_t batch) {
       trial.error = options.model + ": " + compilation.error(), trial.notes = compilation.notes();
     return trial;
   }
-  auto step = compilation.module().lookupSymbol<mlir::func::FuncOp>("step");
-  auto plan = step ? train::attr::get<train::attr::Plan>(step) : train::PlanAttr();
+  const train::PlanAttr plan = planOfStep(compilation.module());
   if (!plan) {
     trial.error = options.model + ": the planned module has no plan";
     return trial;

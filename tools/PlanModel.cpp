@@ -67,13 +67,6 @@ ModelProblem PlannedModel::problem() {
   return result;
 }
 
-static train::PlanAttr placedPlan(ModuleOp module) {
-  for (auto program : module.getOps<sched::ProgramOp>())
-    if (train::PlanAttr plan = train::attr::get<train::attr::Plan>(program))
-      return plan;
-  return {};
-}
-
 /// The problem's forms do not name the rate that a strategy was given, and no pool.
 static Result<planner::Plan> planOfProblem(train::PlanAttr attribute, const planner::Problem &problem) {
   Result<planner::Plan> plan = planOfAttribute(attribute, storageNames(problem));
@@ -98,7 +91,7 @@ CompiledPlan PlannedModel::plan(const planner::Problem &problem) {
     result.notes = compilation.notes();
     return fail(compilation.exitStatus(), options.model + ": " + compilation.error());
   }
-  train::PlanAttr attribute = placedPlan(compilation.module());
+  train::PlanAttr attribute = planOfStep(compilation.module());
   if (!attribute)
     return fail(4, options.model + ": the placed program has no plan");
   Result<planner::Plan> plan = planOfProblem(attribute, problem);

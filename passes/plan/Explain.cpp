@@ -3,7 +3,7 @@
 #include "passes/plan/Explain.h"
 
 #include "ir/LossyPlan.h"
-#include "ir/Train.h"
+#include "passes/plan/PlanAttribute.h"
 #include "passes/planner/Words.h"
 
 #include "runtime/Printable.h"
@@ -26,10 +26,7 @@ static std::string milliseconds(FloatAttr seconds) {
 }
 
 std::string sluice::explain(ModuleOp module) {
-  train::PlanAttr plan;
-  for (Operation &op : *module.getBody())
-    if (train::PlanAttr attribute = train::attr::get<train::attr::Plan>(&op))
-      plan = attribute;
+  const train::PlanAttr plan = planOfStep(module);
   if (!plan)
     return "no plan at this level; use --emit=planned or a later one\n";
   std::string text;

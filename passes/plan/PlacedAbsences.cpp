@@ -45,7 +45,7 @@ void PlacedAbsences::add(int s, const planner::Decision &d) {
     }
     if (d.action == Action::Invert)
       rebuilds[away.neededBy].push_back(s);
-    else if (d.action != Action::Encode)
+    else if (factsOf(d.action).returns)
       returns[away.returnAfter].push_back(s);
     if (d.action == Action::Compress && d.codec.mask)
       if (int position = afterValues(s, away); position < static_cast<int>(ops.size()))

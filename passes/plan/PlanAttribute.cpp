@@ -2,6 +2,7 @@
 // Writing and reading of `train.plan`, see PlanAttribute.h.
 #include "passes/plan/PlanAttribute.h"
 
+#include "ir/PlanActions.h"
 #include "passes/planner/Errors.h"
 #include "passes/planner/Words.h"
 
@@ -46,9 +47,6 @@ PlaceForm formOf(planner::Life::Form form) {
 
 } // namespace
 
-static_assert(getMaxEnumValForActionKind() == static_cast<unsigned>(planner::Action::Recompute),
-              "the cases of ir/PlanAttrs.td are those of planner::Action, by the same names");
-
 PlanAttr sluice::planAttribute(MLIRContext *context, const planner::Problem &problem, const planner::Plan &plan,
                                const planner::Placement &placement, const PlanSummary &summary,
                                const std::vector<ActionCost> &costs, const std::vector<std::string> &nodes,
@@ -58,11 +56,11 @@ PlanAttr sluice::planAttribute(MLIRContext *context, const planner::Problem &pro
   SmallVector<DecisionAttr> decisions;
   for (auto [i, d] : llvm::enumerate(plan.decisions))
     if (const planner::Buffer &buffer = problem.buffers[i]; buffer.activation || d.action != planner::Action::Keep)
-      decisions.push_back(
-          DecisionAttr::get(context, b.getStringAttr(buffer.name), *symbolizeActionKind(planner::actionName(d.action)),
-                            b.getStringAttr(codecName(codecs(d.codec))), buffer.bytes, lives.first[i], lives.last[i],
-                            b.getStringAttr(nodes[i]), b.getStringAttr(d.reason), b.getF64FloatAttr(costs[i].seconds),
-                            b.getF64FloatAttr(costs[i].stall), costs[i].freesNothing, absencesOf(context, d)));
+      decisions.push_back(DecisionAttr::get(context, b.getStringAttr(buffer.name), kindOf(d.action),
+                                            b.getStringAttr(codecName(codecs(d.codec))), buffer.bytes, lives.first[i],
+                                            lives.last[i], b.getStringAttr(nodes[i]), b.getStringAttr(d.reason),
+                                            b.getF64FloatAttr(costs[i].seconds), b.getF64FloatAttr(costs[i].stall),
+                                            costs[i].freesNothing, absencesOf(context, d)));
   SmallVector<RecomputeAttr> recomputes;
   for (const planner::Recompute &r : plan.recomputes)
     recomputes.push_back(RecomputeAttr::get(context, r.before, r.ops));
@@ -103,7 +101,7 @@ Result<planner::Plan> sluice::planOfAttribute(PlanAttr attribute, ArrayRef<Strin
     if (found == indexOf.end())
       return Error{"the plan decides for '" + entry.getStorage().str() + "', which is no storage of the step"};
     planner::Decision &d = plan.decisions[found->second];
-    d.action = *planner::findAction(stringifyActionKind(entry.getAction()));
+    d.action = actionOf(entry.getAction());
     d.codec = *parseForm(entry.getCodec().getValue()); // its verifier has read it
     d.reason = entry.getReason().str();
     for (AbsenceAttr away : entry.getAbsences())
@@ -116,6 +114,11 @@ Result<planner::Plan> sluice::planOfAttribute(PlanAttr attribute, ArrayRef<Strin
     plan.recomputes.push_back({entry.getBefore(), entry.getOps().vec()});
   plan.alternatives.assign(attribute.getAlternatives().begin(), attribute.getAlternatives().end());
   return plan;
+}
+
+PlanAttr sluice::planOfStep(ModuleOp module) {
+  Operation *step = module.lookupSymbol("step");
+  return step ? attr::get<attr::Plan>(step) : PlanAttr();
 }
 
 SmallVector<StringRef> sluice::storageNames(const planner::Problem &problem) {

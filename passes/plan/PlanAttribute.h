@@ -34,6 +34,9 @@ train::LossyPlan lossyPlan(const planner::Problem &problem, const planner::Plan 
 /// name a storage that is not among them.
 Result<planner::Plan> planOfAttribute(train::PlanAttr attribute, llvm::ArrayRef<llvm::StringRef> storages);
 
+/// That of @step, or of the program that was made of it; null: it has none.
+train::PlanAttr planOfStep(mlir::ModuleOp module);
+
 /// Of a problem's buffers, which have them from the step's storages.
 llvm::SmallVector<llvm::StringRef> storageNames(const planner::Problem &problem);
 

@@ -64,12 +64,19 @@ constexpr Abilities codecsThat(bool round) {
   return codecs;
 }
 
+/// Actions that are allowed by their own names: those that round, or those that keep every bit.
+constexpr Abilities actionsThat(bool round) {
+  Abilities actions;
+  for (const ActionFacts &facts : actionTable)
+    if (!facts.needsCodec && facts.rounds == round)
+      actions.add(facts.action);
+  return actions;
+}
+
 constexpr Abilities lossyCodecs() { return codecsThat(true); }
 /// What is off unless --allow-lossy names it, but for algorithms.
-constexpr Abilities lossyActions() { return lossyCodecs() | Abilities{Action::Invert}; }
-constexpr Abilities exactActions() {
-  return codecsThat(false) | Abilities{Action::Keep, Action::Offload, Action::Recompute};
-}
+constexpr Abilities lossyActions() { return lossyCodecs() | actionsThat(true); }
+constexpr Abilities exactActions() { return codecsThat(false) | actionsThat(false); }
 constexpr Abilities allActions() { return exactActions() | lossyActions(); }
 
 } // namespace sluice::planner

@@ -88,7 +88,7 @@ void PlanCheck::noteInversions() {
 Status PlanCheck::decisions() {
   for (int b = 0; b < static_cast<int>(plan.decisions.size()); ++b) {
     const Decision &d = plan.decisions[b];
-    if (d.action == Action::Keep || d.action == Action::Recompute) {
+    if (factsOf(d.action).absences == Absences::None) {
       if (!d.absences.empty())
         return Error{buffer(b) + " is away " + std::to_string(d.absences.size()) + " times, its action allows none"};
       continue;

@@ -10,11 +10,11 @@ namespace sluice::planner {
 /// Positions of one absence in order, and after those of the one before.
 Status PlanCheck::order(int b, const Decision &d) const {
   const int n = problem.ops.size();
-  const bool returns = d.action != Action::Encode;
+  const bool returns = factsOf(d.action).returns, often = factsOf(d.action).absences == Absences::Several;
   const int earliest = d.action == Action::Offload ? -1 : 0; // what arrives from outside leaves at once
-  if (d.absences.empty() || (d.action != Action::Offload && d.absences.size() > 1))
+  if (d.absences.empty() || (!often && d.absences.size() > 1))
     return Error{buffer(b) + " is away " + std::to_string(d.absences.size()) + " times, its action allows " +
-                 (d.action == Action::Offload ? "one or more" : "one")};
+                 (often ? "one or more" : "one")};
   for (size_t i = 0; i < d.absences.size(); ++i) {
     const Absence &a = d.absences[i];
     if (a.leaveAfter < earliest || a.freeBefore <= a.leaveAfter || a.freeBefore >= n)
@@ -41,7 +41,7 @@ static bool restoresBits(Codec codec) {
 
 Status PlanCheck::absence(int b, const Decision &d, size_t i) const {
   const Absence &a = d.absences[i];
-  const bool returns = d.action != Action::Encode;
+  const bool returns = factsOf(d.action).returns;
   const bool rounds = d.action == Action::Offload && !restoresBits(d.codec);
   for (const Use &use : uses[b]) {
     const Run &run = runs[use.run];

@@ -31,10 +31,10 @@ std::optional<double> usualError(Codec codec, size_t tensors) {
 }
 
 double errorOf(const Buffer &buffer, const Decision &decision) {
-  if (decision.action == Action::Keep || decision.action == Action::Recompute)
+  if (factsOf(decision.action).absences == Absences::None)
     return 0;
   constexpr double unbounded = std::numeric_limits<double>::infinity();
-  if (decision.action == Action::Invert)
+  if (factsOf(decision.action).rounds)
     return buffer.inversion ? buffer.inversion->error.value_or(unbounded) : unbounded;
   if (!rounds(decision.codec))
     return 0;

@@ -89,9 +89,7 @@ std::vector<std::vector<Gap>> gapsOf(const Problem &problem, const Plan &plan, G
   return all;
 }
 
-bool leavesAndReturns(Action action) {
-  return action == Action::Offload || action == Action::Compress || action == Action::Invert;
-}
+bool leavesAndReturns(Action action) { return factsOf(action).returns; }
 
 /// By buffer, the ops that write it in their first run, increasing.
 static std::vector<std::vector<int>> writersOf(const Problem &problem) {

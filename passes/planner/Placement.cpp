@@ -22,7 +22,7 @@ static std::vector<Life> inOrderOfBirth(const Program &program) {
   return lives;
 }
 
-Placement placeLives(const Problem &problem, const Plan &plan) {
+Placement placeLives(const Problem &problem, const Plan &plan, Bytes enough) {
   const std::vector<Life> lives = inOrderOfBirth(expand(problem, plan));
   std::vector<PackItem> moments, steps;
   for (const Life &life : lives) {
@@ -30,10 +30,11 @@ Placement placeLives(const Problem &problem, const Plan &plan) {
     steps.push_back({"", life.first, life.last + 1, life.bytes, problem.alignment, {}});
   }
   countBeginnings(moments);
-  Packing packing = pack(moments);
+  PackOptions options;
+  options.goodEnough = std::max<Bytes>(0, enough - problem.base);
+  Packing packing = pack(moments, options);
   Placement placement;
   if (const Bytes known = plan.arenaBytes - problem.base; known > 0 && packing.height > known) {
-    PackOptions options;
     options.goodEnough = known;
     if (Packing other = pack(steps, options); other.height < packing.height)
       packing = std::move(other);

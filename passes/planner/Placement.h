@@ -21,7 +21,8 @@ struct Placement {
 };
 
 /// Packs the lives of a plan as tightly as can be, by moments, which are finer than the steps that the plan was packed
-/// by while it was sought: the arena is no larger than plan.arenaBytes where that is above 0.
-Placement placeLives(const Problem &problem, const Plan &plan);
+/// by while it was sought: the arena is no larger than plan.arenaBytes where that is above 0. An arena of `enough`
+/// bytes need not become smaller.
+Placement placeLives(const Problem &problem, const Plan &plan, Bytes enough = 0);
 
 } // namespace sluice::planner

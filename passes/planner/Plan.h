@@ -4,6 +4,7 @@
 #pragma once
 
 #include "passes/planner/Problem.h"
+#include "runtime/ActionTable.h"
 
 #include <string>
 #include <variant>
@@ -13,7 +14,7 @@ namespace sluice::planner {
 
 /// In the IR both Compress and Encode become train.encode, with the role encode: Compress packs bytes that train.decode
 /// unpacks, Encode leaves a form that the readers take as it is.
-enum class Action { Keep, Offload, Compress, Encode, Invert, Recompute };
+using sluice::Action;
 
 /// A stretch of the step for which a buffer's device bytes are gone, between two accesses to it. Position k of the
 /// program is op k together with the recomputed ops that stand just before it. The device bytes are live up to and

@@ -176,7 +176,7 @@ static void cut(const Problem &problem, const Plan &plan, const Program &program
     life.late = 2;
     lives.push_back(life);
     life.late = 1;
-    const bool returns = d.action != Action::Encode;
+    const bool returns = factsOf(d.action).returns;
     const int values = returns ? lastOfValues(problem, plan, program, life.buffer, absence, last) : -1;
     if (Bytes bytes = encodedBytes(problem, life.buffer, d)) {
       Life packed = {life.buffer, program.stepOf[absence.leaveAfter], last, bytes, Life::Form::Encoded};

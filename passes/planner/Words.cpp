@@ -44,21 +44,12 @@ std::string listed(const std::vector<std::string> &names) {
 
 namespace planner {
 
-static constexpr std::pair<Action, const char *> actionNames[] = {
-    {Action::Keep, "keep"},     {Action::Offload, "offload"}, {Action::Compress, "compress"},
-    {Action::Encode, "encode"}, {Action::Invert, "invert"},   {Action::Recompute, "recompute"}};
-
-const char *actionName(Action action) {
-  for (const auto &[value, name] : actionNames)
-    if (value == action)
-      return name;
-  return "?";
-}
+const char *actionName(Action action) { return factsOf(action).name; }
 
 std::optional<Action> findAction(std::string_view name) {
-  for (const auto &[value, known] : actionNames)
-    if (name == known)
-      return value;
+  for (const ActionFacts &facts : actionTable)
+    if (name == facts.name)
+      return facts.action;
   return std::nullopt;
 }
 
@@ -69,9 +60,9 @@ std::vector<std::string> abilityNames(Abilities abilities) {
   for (const CodecFacts &codec : codecTable)
     if (abilities.has(codec.kind))
       names.push_back(codec.name);
-  for (const auto &[action, name] : actionNames)
-    if (abilities.has(action))
-      names.push_back(name);
+  for (const ActionFacts &facts : actionTable)
+    if (abilities.has(facts.action))
+      names.push_back(facts.name);
   if (abilities.has(Ability::algorithms()))
     names.push_back(algorithmsName);
   return names;
@@ -84,8 +75,8 @@ static std::optional<Ability> findLossy(const std::string &name) {
   for (const CodecFacts &codec : codecTable)
     if (!codec.exact && name == codec.name)
       return codec.kind;
-  if (name == actionName(Action::Invert))
-    return Action::Invert;
+  if (const std::optional<Action> action = findAction(name); action && factsOf(*action).rounds)
+    return *action;
   return name == algorithmsName ? std::optional(Ability::algorithms()) : std::nullopt;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The dialect's enumerators are rows of the runtime's tables: same place, same name.
+#include "ir/PlanActions.h"
 #include "ir/Sched.h"
 
 #include <gtest/gtest.h>
@@ -20,6 +21,11 @@ TEST(Tables, ArenasOfTheDialectAreRowsOfTheRuntimes) {
 TEST(Tables, RolesOfTheDialectAreRowsOfTheRuntimes) {
   for (unsigned i = 0; i <= sched::getMaxEnumValForRole(); ++i)
     EXPECT_EQ(stringifyRole(static_cast<sched::Role>(i)), llvm::StringRef(opRoleTable[i].name).lower());
+}
+
+TEST(Tables, ActionsOfPlansAreRowsOfTheRuntimes) {
+  for (const ActionFacts &facts : actionTable)
+    EXPECT_EQ(stringifyActionKind(train::kindOf(facts.action)), facts.name);
 }
 
 } // namespace

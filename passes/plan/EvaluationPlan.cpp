@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Plans @evaluate, see EvaluationPlan.h.
+#include "passes/plan/EvaluationPlan.h"
+
+#include "passes/planner/Simulate.h"
+
+using namespace mlir;
+using namespace sluice;
+using namespace sluice::train;
+
+double sluice::longestTask(const planner::Timeline &timeline) {
+  double longest = 0;
+  for (const planner::Event &event : timeline.events)
+    longest = std::max(longest, event.end - event.start);
+  return longest;
+}
+
+std::optional<EvaluationPlan> EvaluationPlan::make(ModuleOp module, const planner::Profile &profile,
+                                                   const ProblemOptions &options,
+                                                   llvm::function_ref<planner::Answer(const planner::Problem &)> keep) {
+  auto evaluate = module.lookupSymbol<func::FuncOp>("evaluate");
+  if (!evaluate)
+    return std::nullopt;
+  Storages storages(evaluate);
+  planner::Problem problem = problemOfStep(module, evaluate, storages, profile, options);
+  planner::Op reader; // of what is kept until the batch is done
+  for (auto [index, buffer] : llvm::enumerate(problem.buffers))
+    if (storages[buffer.id].kept)
+      reader.reads.push_back(static_cast<int>(index));
+  if (!reader.reads.empty())
+    problem.ops.push_back(std::move(reader));
+  planner::Answer answer = keep(problem);
+  auto *plan = std::get_if<planner::Plan>(&answer);
+  return plan ? std::optional(EvaluationPlan(evaluate, std::move(problem), std::move(*plan))) : std::nullopt;
+}
+
+void EvaluationPlan::note(PlanSummary summary, int64_t enough) {
+  const planner::Timeline timeline = simulate(problem, plan);
+  summary.seconds = summary.keepSeconds = timeline.makespan;
+  summary.longest = longestTask(timeline);
+  summary.lowerBound = 0;
+  const std::vector<std::string> nodes(problem.buffers.size());
+  attr::set<attr::Plan>(function,
+                        planAttribute(function.getContext(), problem, plan, placeLives(problem, plan, enough), summary,
+                                      actionCosts(problem, plan, timeline), nodes, [](Codec codec) { return codec; }));
+}
