@@ -12,6 +12,7 @@
 #include "passes/plan/PlannedPlaces.h"
 #include "passes/plan/ProblemOfStep.h"
 #include "passes/plan/Rebuild.h"
+#include "passes/plan/Visitors.h"
 #include "passes/planner/Words.h"
 
 #include "ir/RuntimeTypes.h"
@@ -91,6 +92,9 @@ public:
       for (int s : placed.copies.lookup(position))
         sendAway(after, s);
     }
+    OpBuilder atEnd(step.getBody().front().getTerminator());
+    for (int s : placed.awaits.lookup(static_cast<int>(ops.size())))
+      free(atEnd, step.getLoc(), s);
     return checkMaskReaders(step, storages);
   }
 
@@ -175,6 +179,8 @@ private:
 
   /// Where other storages may have the bytes.
   void free(OpBuilder &b, Location loc, int s) {
+    if (visitorOf(storages[s]))
+      return moveAwait(b, storages[s]);
     switch (plan.decisions[s].action) {
     case Action::Offload:
     case Action::Compress:
@@ -193,6 +199,8 @@ private:
   }
 
   void bringBack(OpBuilder &b, int s) {
+    if (visitorOf(storages[s]))
+      return noteReturn(moveArrival(b, storages[s]), s);
     const planner::Decision &d = plan.decisions[s];
     Value original = viewedValue(content.lookup(s)), now;
     if (d.action == Action::Offload)

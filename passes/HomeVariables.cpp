@@ -29,7 +29,6 @@ struct HomeVariables : sluice::impl::HomeVariablesBase<HomeVariables> {
       module.emitError() << known.error();
       return signalPassFailure();
     }
-    link = *known->linkTo(home);
     countReads(module);
     for (auto update : llvm::make_early_inc_range(step.getOps<UpdateOp>()))
       sendStates(update);
@@ -59,7 +58,6 @@ private:
     OpBuilder before(update), after(update->getContext());
     after.setInsertionPointAfter(update);
     SmallVector<Value> stored;
-    double seconds = 0;
     for (auto [result, operand] : llvm::enumerate(update->getOpOperands().take_back(update.getNumResults()))) {
       VariableOp variable = sent(operand.get());
       if (!variable)
@@ -75,20 +73,13 @@ private:
       stored.push_back(OffloadOp::create(after, loc, handle, update.getResult(result), StringAttr(),
                                          after.getStringAttr(factsOf(home).name),
                                          FlatSymbolRefAttr::get(variable.getSymNameAttr())));
-      seconds += 2 * link.latency + static_cast<double>(bytes(type)) * (1 / link.h2d + 1 / link.d2h);
       ++variables;
       sentAny = true;
     }
     for (Value handle : stored)
       AwaitOp::create(after, update.getLoc(), handle);
-    if (auto cost = attr::get<attr::Cost>(update); cost && !stored.empty())
-      attr::set<attr::Cost>(update,
-                            CostAttr::get(update.getContext(),
-                                          before.getF64FloatAttr(cost.getSeconds().getValueAsDouble() + seconds),
-                                          cost.getWorkspace(), cost.getAlgorithm(), cost.getAlternatives()));
   }
 
-  planner::Link link;
   bool sentAny = false;
   llvm::StringMap<int64_t> reads;
 };

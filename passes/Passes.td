@@ -267,8 +267,8 @@ def EstimateCost : Pass<"sluice-estimate-cost", "::mlir::ModuleOp"> {
 def HomeVariables : Pass<"sluice-home-variables", "::mlir::ModuleOp"> {
   let summary = "optimizer states live in another arena than the device's";
   let description = [{
-    States of 4 KiB and more that only their update touches get the `home`: they come before the update and go back after it, and the update's
-    cost has the time of these copies. Averages stay, which evaluation reads.
+    States of 4 KiB and more that only their update touches get the `home`: they come before the update and go back after it. Averages stay, which
+    evaluation reads. Plans have these copies (`planner::Buffer::visits`), and apply-plan moves them away from the update where there is room.
 
     ```mlir
     %m = train.read @"w/momentum" : tensor<64x64xf32>

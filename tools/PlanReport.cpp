@@ -262,9 +262,12 @@ static ReportJson tensors(const Problem &problem, const Plan &plan) {
     if (!problem.buffers[b].activation && d.action == Action::Keep)
       continue;
     std::string away;
-    for (const Absence &absence : d.absences)
+    for (const Absence &absence : d.absences) {
       away += (away.empty() ? "" : ", ") + std::to_string(absence.freeBefore) +
-              (absence.returnAfter < 0 ? " on" : " to " + std::to_string(absence.returnAfter));
+              (absence.returnAfter < 0 || absence.isCyclic() ? " on" : " to " + std::to_string(absence.returnAfter));
+      if (absence.isCyclic() && absence.returnAfter >= 0)
+        away += ", up to " + std::to_string(absence.returnAfter);
+    }
     table.add({problem.buffers[b].name, opName(a.firstWrite), problem.buffers[b].bytes, a.first, a.last,
                decisionName(d), d.reason, away,
                problem.errorBudget && errorOf(problem.buffers[b], d) > 0 ? ReportJson(errorOf(problem.buffers[b], d))

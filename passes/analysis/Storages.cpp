@@ -17,6 +17,12 @@ Value sluice::viewSource(Value result) {
   return view && view.sharesBytes() ? view->getOperand(0) : Value();
 }
 
+VariableOp sluice::visitorOf(const Storage &storage) {
+  auto back = storage.values.empty() ? PrefetchOp() : storage.values.front().getDefiningOp<PrefetchOp>();
+  auto read = back ? back.getHandle().getDefiningOp<ReadOp>() : ReadOp();
+  return read ? SymbolTable::lookupNearestSymbolFrom<VariableOp>(read, read.getVariableAttr()) : VariableOp();
+}
+
 Value sluice::viewedValue(Value value) {
   while (Value source = viewSource(value))
     value = source;

@@ -89,6 +89,10 @@ private:
   llvm::StringMap<int> variables;
 };
 
+/// The variable that the storage holds where it is at home in another arena: its content comes from there. Null for
+/// others.
+train::VariableOp visitorOf(const Storage &storage);
+
 /// The operand that `result` is a view of, as a whole or of a piece, or null when it is none.
 mlir::Value viewSource(mlir::Value result);
 /// The value that `value` is a view of, through any number of them, or `value`.

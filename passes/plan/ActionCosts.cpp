@@ -20,6 +20,8 @@ static int broughtBack(const Problem &problem, const Plan &plan, int op) {
 /// Whether the peak leaves room for `buffer` during an absence.
 static bool roomToStay(const Problem &problem, const Program &program, const std::vector<Bytes> &live, Bytes peak,
                        int buffer, const Absence &away) {
+  if (away.isCyclic())
+    return false; // it has no bytes to stay in
   const bool returns = away.returnAfter >= 0;
   int last = returns ? program.firstStep[away.returnAfter + 1] - 1 : 0;
   for (const Life &life : program.lives)

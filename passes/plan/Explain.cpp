@@ -70,7 +70,7 @@ std::string sluice::explain(ModuleOp module) {
       away[variable.arena()].first++, away[variable.arena()].second += train::bytes(variable.getType());
   for (auto [home, states] : away)
     out << states.first << " optimizer states of " << mebibytes(states.second) << " are at home in "
-        << factsOf(home).label << ", each on the device for its update only\n";
+        << factsOf(home).label << ", each on the device around its update\n";
   if (lossy.budget > 0)
     out << "expected error of the gradients: " << shortNumber(lossy.error) << " of " << shortNumber(lossy.budget)
         << ", the root of the sum of squares; "

@@ -27,7 +27,7 @@ int64_t sluice::hostBytes(const planner::Problem &problem, const PlanRequest &re
   packCopies(problem, request, plan);
   int64_t slots = 0, pooled = 0;
   for (auto [index, d] : llvm::enumerate(plan.decisions)) {
-    if (d.action != Action::Offload)
+    if (d.action != Action::Offload || problem.buffers[index].visits)
       continue;
     const int64_t raw = problem.buffers[index].bytes;
     const bool zeros = d.codec.kind == Codec::Zvc;

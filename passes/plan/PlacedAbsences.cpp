@@ -25,6 +25,8 @@ int PlacedAbsences::writtenBefore(int s, int position) const {
 
 LogicalResult PlacedAbsences::check(int s, const planner::Decision &d, const planner::Absence &away) {
   const int count = ops.size();
+  if (visitorOf(storages[s]))
+    return checkVisit(s, away);
   auto refuse = [&] {
     return step.emitError() << "the plan wants to " << planner::actionName(d.action) << " '" << storages[s].name << "'";
   };
@@ -37,10 +39,23 @@ LogicalResult PlacedAbsences::check(int s, const planner::Decision &d, const pla
   return success();
 }
 
+/// A visitor is there while its op runs, and its copies are the ones that stand around it.
+LogicalResult PlacedAbsences::checkVisit(int s, const planner::Absence &away) {
+  const int count = ops.size();
+  const bool inOrder = away.isCyclic() && away.returnAfter < away.neededBy && away.freeBefore > away.leaveAfter;
+  if (!inOrder || away.freeBefore > count || writtenBefore(s, count) > away.leaveAfter ||
+      writtenBefore(s, away.neededBy) >= 0)
+    return step.emitError() << "the plan lets '" << storages[s].name << "' come after op " << away.returnAfter
+                            << " and leave before op " << away.freeBefore << " of " << count
+                            << ", and it is not there when it is used";
+  return success();
+}
+
 void PlacedAbsences::add(int s, const planner::Decision &d) {
   for (auto [i, away] : llvm::enumerate(d.absences)) {
     if (d.departs(i)) {
-      copies[away.leaveAfter].push_back(s);
+      if (!away.isCyclic()) // a visitor's is there
+        copies[away.leaveAfter].push_back(s);
       awaits[away.freeBefore].push_back(s);
     }
     if (d.action == Action::Invert)

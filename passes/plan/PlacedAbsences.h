@@ -15,7 +15,7 @@ public:
   /// Storages, by position k of the plan; what stands between two ops comes in the order in which it is listed here.
   using Lists = llvm::DenseMap<int, llvm::SmallVector<int>>;
   Lists copies;   ///< after op k: its content is complete and copied out, packed, or saved for an inversion
-  Lists awaits;   ///< before op k: its bytes may be reused from there on
+  Lists awaits;   ///< before op k, or at the end: its bytes may be reused from there on
   Lists returns;  ///< after op k, and so after the awaits of op k + 1: it is copied back, or unpacked
   Lists rebuilds; ///< before op k: an inversion computes it
   Lists masks;    ///< before op k: only its mask is read from there on
@@ -31,6 +31,7 @@ public:
   mlir::LogicalResult place();
 
 private:
+  mlir::LogicalResult checkVisit(int s, const planner::Absence &away);
   mlir::LogicalResult check(int s, const planner::Decision &d, const planner::Absence &away);
   void add(int s, const planner::Decision &d);
   int writtenBefore(int s, int position) const;

@@ -15,10 +15,10 @@ namespace {
 
 class Bridge {
 public:
-  Bridge(const Storages &storages) : storages(storages), bufferOf(storages.all().size(), -1) {}
+  Bridge(const Storages &storages, const planner::Profile &profile)
+      : storages(storages), profile(profile), bufferOf(storages.all().size(), -1) {}
 
-  planner::Problem build(ModuleOp module, func::FuncOp step, const planner::Profile &profile,
-                         const ProblemOptions &options) {
+  planner::Problem build(ModuleOp module, func::FuncOp step, const ProblemOptions &options) {
     problem.errorBudget = options.errorBudget;
     problem.home = options.home;
     problem.base = persistentBytes(module);
@@ -50,6 +50,12 @@ private:
     buffer.id = index;
     buffer.name = storage.name;
     buffer.bytes = storage.bytes;
+    if (VariableOp variable = visitorOf(storage)) {
+      buffer.visits = true;
+      problem.visitorsHome = variable.arena();
+      if (const planner::Link *link = profile.linkTo(variable.arena())) // home-variables asks for it
+        problem.visitorsLink = *link;
+    }
     problem.buffers.push_back(buffer);
   }
 
@@ -79,15 +85,10 @@ private:
     }
     planned.reads = transient(storages.reads(op));
     // What comes from a variable's home for this op is there when it runs, as if it had made it.
-    llvm::erase_if(planned.reads, [&](int buffer) { return comesHome(storages[problem.buffers[buffer].id]); });
+    llvm::erase_if(planned.reads, [&](int buffer) { return problem.buffers[buffer].visits; });
     planned.writes = transient(storages.writes(op));
     planned.recomputable = isForward(op) && isa<Recomputable>(op);
     problem.ops.push_back(std::move(planned));
-  }
-
-  static bool comesHome(const Storage &storage) {
-    auto back = storage.values.front().getDefiningOp<PrefetchOp>();
-    return back && back.getHandle().getDefiningOp<ReadOp>();
   }
 
   /// An activation is written by forward ops and read by backward ops.
@@ -124,6 +125,7 @@ private:
   }
 
   const Storages &storages;
+  const planner::Profile &profile;
   llvm::DenseMap<Operation *, int> positions; ///< in `problem.ops`
   std::vector<int> bufferOf;                  ///< storage -> buffer of the problem, -1 for what outlives the step
   planner::Problem problem;
@@ -133,7 +135,7 @@ private:
 
 planner::Problem sluice::problemOfStep(ModuleOp module, func::FuncOp step, const Storages &storages,
                                        const planner::Profile &profile, const ProblemOptions &options) {
-  planner::Problem problem = Bridge(storages).build(module, step, profile, options);
+  planner::Problem problem = Bridge(storages, profile).build(module, step, options);
   problem.base += options.oneMemory ? stagingBytes(module) : 0;
   return problem;
 }

@@ -172,6 +172,8 @@ void PlanCheck::addLiveBytes(int b, std::vector<Bytes> &change) const {
     change[last + 1] -= bytes;
   };
   const bool away = !d.absences.empty();
+  if (away && problem.buffers[b].visits)
+    return add(opens[d.absences.front().returnAfter + 1], opens[d.absences.front().freeBefore] - 1, size);
   const int values = away ? lastOfValues(b) : -1;
   // Backwards: between two accesses the bytes are needed unless the later one begins a new life.
   int needed = -1; // last run of the life that the scan is in

@@ -9,6 +9,8 @@ namespace sluice::planner {
 
 /// Positions of one absence in order, and after those of the one before.
 Status PlanCheck::order(int b, const Decision &d) const {
+  if (problem.buffers[b].visits)
+    return visit(b, d);
   const int n = problem.ops.size();
   const bool returns = factsOf(d.action).returns, often = factsOf(d.action).absences == Absences::Several;
   const int earliest = d.action == Action::Offload ? -1 : 0; // what arrives from outside leaves at once
@@ -30,6 +32,22 @@ Status PlanCheck::order(int b, const Decision &d) const {
       return Error{buffer(b) + " leaves again after op " + std::to_string(a.leaveAfter) + " and is free before " +
                    std::to_string(a.freeBefore) + ", it is back by " + std::to_string(before.neededBy)};
   }
+  return Success{};
+}
+
+/// A visitor is there from before its first use until after its last.
+Status PlanCheck::visit(int b, const Decision &d) const {
+  const int n = problem.ops.size();
+  if (d.action != Action::Offload || d.codec || d.absences.size() != 1)
+    return Error{buffer(b) + " visits the device, which takes one absence and raw copies"};
+  const Absence &a = d.absences.front();
+  const int first = runs[uses[b].front().run].position, last = runs[uses[b].back().run].position;
+  if (a.returnAfter < -1 || a.returnAfter >= a.neededBy || a.neededBy > first || a.leaveAfter < last ||
+      a.freeBefore <= a.leaveAfter || a.freeBefore > n)
+    return Error{buffer(b) + ", used from op " + std::to_string(first) + " to " + std::to_string(last) +
+                 ", comes after op " + std::to_string(a.returnAfter) + ", is needed by " + std::to_string(a.neededBy) +
+                 ", leaves after op " + std::to_string(a.leaveAfter) + " and is free before " +
+                 std::to_string(a.freeBefore)};
   return Success{};
 }
 
@@ -69,7 +87,7 @@ Status PlanCheck::absence(int b, const Decision &d, size_t i) const {
 }
 
 Status PlanCheck::absences(int b, const Decision &d) const {
-  if (Status status = order(b, d); !status)
+  if (Status status = order(b, d); !status || problem.buffers[b].visits)
     return status;
   for (size_t i = 0; i < d.absences.size(); ++i)
     if (Status status = absence(b, d, i); !status)
@@ -80,6 +98,8 @@ Status PlanCheck::absences(int b, const Decision &d) const {
 /// Whether the problem offers the action for the buffer at all.
 Status PlanCheck::allowed(int b, const Decision &d) const {
   const Buffer &what = problem.buffers[b];
+  if (what.visits)
+    return Success{};
   const Codec::Kind kind = d.codec.kind;
   const bool direct = kind == Codec::Mask || kind == Codec::Argmax || kind == Codec::Counter;
   if (d.action == Action::Invert) {

@@ -43,6 +43,7 @@ private:
   Status duration(int b, const Span &span, bool leaves) const;
   double crossing(int b) const;
   Seconds leastCopy(int b, bool leaves) const;
+  Seconds visits(int op) const;
   Seconds leastPacking(int b, bool leaves) const;
   Seconds leastCodec(int b, bool leaves) const;
   /// That of an action which has one.
@@ -79,8 +80,9 @@ Status TimelineCheck::streams() {
       return Error{"event runs from " + text(e.start) + " to " + text(e.end) + ", makespan is " +
                    text(timeline.makespan)};
     // One engine may serve both directions.
-    const ArenaFacts &home = factsOf(problem.home);
-    const Stream stream = problem.link.duplex == 0 && e.stream == home.in ? home.out : e.stream;
+    Stream stream = e.stream;
+    if (e.what == Event::What::CopyIn && linkOf(problem, e.buffer).duplex == 0)
+      stream = factsOf(homeOf(problem, e.buffer)).out;
     if (e.start + slack < freeAt[stream])
       return Error{std::string("stream ") + factsOf(e.stream).name + " starts at " + text(e.start) +
                    " while busy until " + text(freeAt[stream])};
@@ -129,6 +131,8 @@ Status TimelineCheck::order() {
       seconds = problem.ops[e.op].alternatives[plan.alternatives[e.op]].seconds;
     if (problem.ops[e.op].rerun && e.what == Event::What::Rerun)
       seconds = problem.ops[e.op].rerun->seconds;
+    else
+      seconds += visits(e.op);
     if (e.end - e.start + slack < seconds)
       return Error{"op " + std::to_string(e.op) + " runs " + text(e.end - e.start) + " seconds, it takes " +
                    text(seconds)};
@@ -173,7 +177,7 @@ Status TimelineCheck::collect() {
       continue;
     const bool codec = e.stream == Stream::Codec;
     const bool leaves = e.what == (codec ? Event::What::Encode : Event::What::CopyOut);
-    const ArenaFacts &home = factsOf(problem.home);
+    const ArenaFacts &home = factsOf(homeOf(problem, e.buffer));
     if (!codec && e.stream != (leaves ? home.out : home.in))
       return Error{"buffer " + name(e.buffer) + " is copied on " + factsOf(e.stream).name + ", it goes to the " +
                    home.name + " arena"};
@@ -203,8 +207,18 @@ double TimelineCheck::crossing(int b) const {
 
 /// Of an offloaded buffer, the other direction idle.
 Seconds TimelineCheck::leastCopy(int b, bool leaves) const {
-  const Seconds least = crossing(b) / (leaves ? problem.link.d2h : problem.link.h2d);
-  return std::max(least, leastPacking(b, leaves)) + problem.link.latency;
+  const Link &link = linkOf(problem, b);
+  const Seconds least = crossing(b) / (leaves ? link.d2h : link.h2d);
+  return std::max(least, leastPacking(b, leaves)) + link.latency;
+}
+
+/// What an op waits for that comes right before it and leaves right after it.
+Seconds TimelineCheck::visits(int op) const {
+  Seconds seconds = 0;
+  for (int b : problem.ops[op].writes)
+    if (problem.buffers[b].visits && plan.decisions[b].absences.empty())
+      seconds += leastCopy(b, true) + leastCopy(b, false);
+  return seconds;
 }
 
 /// Of an offloaded buffer.
@@ -251,7 +265,7 @@ Status TimelineCheck::absence(int b, const Absence &away, Span o, Span i) {
   if (opens(away.freeBefore) + slack < o.end)
     return Error{"position " + std::to_string(away.freeBefore) + " reuses " + name(b) + " at " +
                  text(opens(away.freeBefore)) + ", its copy ends at " + text(o.end)};
-  if (i.start + slack < ends[away.returnAfter])
+  if (away.returnAfter >= 0 && i.start + slack < ends[away.returnAfter])
     return Error{"copy in of " + name(b) + " starts at " + text(i.start) + ", op " + std::to_string(away.returnAfter) +
                  " ends at " + text(ends[away.returnAfter])};
   if (opens(away.neededBy) + slack < i.end)
@@ -295,7 +309,7 @@ Status TimelineCheck::contention() {
         const bool packs = plan.decisions[b].action == Action::Compress;
         const double bytes = crossing(b);
         if (const Seconds job = packs ? leastCodec(b, leaves) : leastCopy(b, leaves); job > 0)
-          least += (packs ? problem.codecContention * job : problem.link.contention.value_or(0) * bytes) *
+          least += (packs ? problem.codecContention * job : linkOf(problem, b).contention.value_or(0) * bytes) *
                    std::clamp(1 - idle / job, 0.0, 1.0);
       }
   for (const Event &e : timeline.events)

@@ -115,7 +115,7 @@ void widenGaps(const Problem &problem, Plan &plan, Gaps gaps) {
   const auto writers = all ? writersOf(problem) : std::vector<std::vector<int>>();
   for (size_t b = 0; b < plan.decisions.size(); ++b) {
     Decision &d = plan.decisions[b];
-    if (!leavesAndReturns(d.action))
+    if (!leavesAndReturns(d.action) || problem.buffers[b].visits)
       continue;
     d.absences.clear();
     const bool offloaded = d.action == Action::Offload;

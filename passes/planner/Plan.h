@@ -21,6 +21,10 @@ using sluice::Action;
 /// including position `freeBefore - 1`: position `freeBefore` is the first that may reuse them, and waits for the copy
 /// out; then again from position `returnAfter + 1` on: the copy back is issued when op `returnAfter` has ended (and
 /// when the bytes that it reuses have left), and position `neededBy` waits for it.
+///
+/// That of a buffer which visits the device is cyclic: it begins in one step and ends in the next. Its bytes are live
+/// from position `returnAfter + 1`, where -1 is the start of the step, to `freeBefore - 1`, where the number of ops
+/// stands for the end of the step.
 struct Absence {
   /// The copy out is issued when this op has ended: the last writer or a later op; -1 for content from outside the
   /// step: at its start. An absence with the same op as the one before it has no copy of its own: the first copy stays
@@ -30,6 +34,8 @@ struct Absence {
   int freeBefore = -1;  ///< first position that runs with the device bytes gone; leaveAfter < freeBefore <= returnAfter
   int returnAfter = -1; ///< the copy back (decode, invert) is issued when this op has ended; encode: -1
   int neededBy = -1;    ///< first position that may read the content again; returnAfter < neededBy
+
+  bool isCyclic() const { return neededBy >= 0 && neededBy <= leaveAfter; }
 };
 
 /// What happens to one buffer. Recompute has no absences: its first life ends at the last access before the

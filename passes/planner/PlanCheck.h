@@ -38,6 +38,7 @@ private:
   Status layOut();
   Status decisions();
   Status order(int b, const Decision &d) const;
+  Status visit(int b, const Decision &d) const;
   Status absence(int b, const Decision &d, size_t i) const;
   Status absences(int b, const Decision &d) const;
   Status allowed(int b, const Decision &d) const;

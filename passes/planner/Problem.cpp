@@ -92,9 +92,10 @@ Status checkProblem(const Problem &problem) {
                  std::to_string(largestAlignment)};
   if (!factsOf(problem.home).isHome)
     return Error{std::string("nothing can be offloaded to the arena '") + factsOf(problem.home).name + "'"};
-  for (double rate : {problem.link.d2h, problem.link.h2d, problem.link.duplex, problem.link.latency})
-    if (badSeconds(rate))
-      return Error{"link has a figure of " + std::to_string(rate)};
+  for (const Link *link : {&problem.link, &problem.visitorsLink})
+    for (double rate : {link->d2h, link->h2d, link->duplex, link->latency})
+      if (badSeconds(rate))
+        return Error{"link has a figure of " + std::to_string(rate)};
   if (!(problem.link.contention.value_or(0) >= 0 && problem.link.contention.value_or(0) <= 1))
     return Error{"link has a contention of " + std::to_string(*problem.link.contention) +
                  " seconds a byte, it must be from 0 to 1"};

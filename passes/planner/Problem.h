@@ -98,6 +98,10 @@ struct Buffer {
   int stage = 0;
   /// True for an activation: written by forward ops, read again by backward ops. Other buffers can only be offloaded.
   bool activation = false;
+  /// What an update reads and changes of a variable that is at home in another arena: it comes for its one op and goes
+  /// back afterwards, in every step. Planned as Keep, it comes right before the op and goes right after it, and compute
+  /// waits for both copies; as Offload, its one absence goes around the end of the step (Absence::isCyclic).
+  bool visits = false;
   bool offloadable = false; ///< activations, and others where the planner is given every gap (Gaps.h): gradients
   /// Forward ops whose re-execution restores the content, in order (empty: cannot be recomputed). In-place writers are
   /// all listed.
@@ -154,6 +158,9 @@ struct Problem {
   /// and so for the plan.
   Space home = Space::Host;
   Link link; ///< between the device and that arena
+  /// The same of buffers that visit the device.
+  Space visitorsHome = Space::Host;
+  Link visitorsLink = {};
   /// Bytes of raw data per second, for codecs of copies whose size follows from the raw bytes. Others are as fast as
   /// the buffers' packed forms say.
   std::vector<std::pair<Codec, double>> codecRates;
@@ -166,5 +173,12 @@ struct Problem {
   std::optional<double> errorBudget = std::nullopt;
   bool errorsAreDefaults = false; ///< some of the buffers' errors are what a codec usually does, not measured ones
 };
+
+inline Space homeOf(const Problem &problem, int buffer) {
+  return problem.buffers[buffer].visits ? problem.visitorsHome : problem.home;
+}
+inline const Link &linkOf(const Problem &problem, int buffer) {
+  return problem.buffers[buffer].visits ? problem.visitorsLink : problem.link;
+}
 
 } // namespace sluice::planner

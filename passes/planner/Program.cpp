@@ -46,12 +46,23 @@ static const Alternative *chosen(const Problem &problem, const Plan &plan, int o
   return &problem.ops[op].alternatives[plan.alternatives[op]];
 }
 
+/// Seconds of the copies of visitors for which nothing is planned.
+static Seconds visitSeconds(const Problem &problem, const Plan &plan, const Op &op) {
+  Seconds seconds = 0;
+  for (int b : op.writes)
+    if (problem.buffers[b].visits && plan.decisions[b].action == Action::Keep) {
+      const Link &link = problem.visitorsLink;
+      seconds += 2 * link.latency + static_cast<double>(problem.buffers[b].bytes) * (1 / link.h2d + 1 / link.d2h);
+    }
+  return seconds;
+}
+
 Seconds secondsOf(const Problem &problem, const Plan &plan, const Step &step) {
   const Op &op = problem.ops[step.op];
   if (step.recomputed && op.rerun)
     return op.rerun->seconds;
   const Alternative *a = chosen(problem, plan, step.op);
-  return a ? a->seconds : op.seconds;
+  return (a ? a->seconds : op.seconds) + visitSeconds(problem, plan, op);
 }
 
 Bytes workspaceOf(const Problem &problem, const Plan &plan, const Step &step) {
@@ -169,6 +180,13 @@ static int lastOfValues(const Problem &problem, const Plan &plan, const Program 
 static void cut(const Problem &problem, const Plan &plan, const Program &program, Life life, std::vector<Life> &lives) {
   const Decision &d = plan.decisions[life.buffer];
   for (const Absence &absence : d.absences) {
+    if (absence.isCyclic()) {
+      life.first = program.firstStep[absence.returnAfter + 1];
+      life.early = -1;
+      life.last = program.firstStep[absence.freeBefore] - 1;
+      life.late = 2;
+      break;
+    }
     const int gone = program.firstStep[absence.freeBefore], last = life.last;
     if (life.first >= gone || last < gone)
       continue;

@@ -61,7 +61,8 @@ Bytes aligned(const Problem &problem, Bytes bytes);
 /// One entry per buffer.
 std::vector<Accesses> accessesOf(const Problem &problem);
 
-/// Seconds and workspace of a step under the alternative that the plan chose, or of its re-run.
+/// Seconds and workspace of a step under the alternative that the plan chose, or of its re-run. The seconds are those
+/// of its op, and of the copies of visitors that it waits for whatever runs beside it.
 Seconds secondsOf(const Problem &problem, const Plan &plan, const Step &step);
 Bytes workspaceOf(const Problem &problem, const Plan &plan, const Step &step);
 

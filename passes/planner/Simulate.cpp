@@ -14,46 +14,6 @@
 
 namespace sluice::planner {
 
-Bytes copiedBytes(const Problem &problem, int buffer, const Decision &decision) {
-  const Bytes raw = problem.buffers[buffer].bytes;
-  if (decision.codec.kind == Codec::Zvc)
-    return problem.zerosStay
-               ? static_cast<Bytes>(std::ceil(static_cast<double>(raw) * keptShare(problem.buffers[buffer])))
-               : raw;
-  if (const Encoding *form = encodingOf(problem.buffers[buffer], decision.codec))
-    return form->bytes;
-  return decision.codec.kind == Codec::Fp16 ? (raw + 1) / 2 : raw;
-}
-
-Seconds packingSeconds(const Problem &problem, int buffer, const Decision &decision, bool toHost) {
-  for (const auto &[codec, rate] : problem.codecRates)
-    if (codec == decision.codec)
-      return problem.buffers[buffer].bytes / rate;
-  const Encoding *form = encodingOf(problem.buffers[buffer], decision.codec);
-  return !form ? 0 : toHost ? form->encodeSeconds : form->decodeSeconds;
-}
-
-/// Bytes of the link per second that the copy's codec can keep up with; infinite without one.
-static double copyRateLimit(const Problem &problem, int buffer, const Decision &decision, bool toHost) {
-  const Seconds packing = packingSeconds(problem, buffer, decision, toHost);
-  return packing > 0 ? copiedBytes(problem, buffer, decision) / packing : std::numeric_limits<double>::infinity();
-}
-
-Seconds copySeconds(const Problem &problem, int buffer, const Decision &decision, bool toHost) {
-  const Link &link = problem.link;
-  const double rate = std::min(toHost ? link.d2h : link.h2d, copyRateLimit(problem, buffer, decision, toHost));
-  return link.latency + copiedBytes(problem, buffer, decision) / rate;
-}
-
-bool zerosPay(const Problem &problem, int buffer, bool pooled) {
-  Decision packed;
-  packed.codec = Codec::Zvc;
-  const auto seconds = [&](const Decision &with) {
-    return copySeconds(problem, buffer, with, true) + copySeconds(problem, buffer, with, false);
-  };
-  return keptShare(problem.buffers[buffer]) < 1 && (pooled || !problem.zerosStay || seconds(packed) < seconds({}));
-}
-
 namespace {
 
 /// A copy, or a job of the codec stream.
@@ -84,6 +44,7 @@ public:
 
 private:
   void prepare();
+  void prepareCopies(int b, const Decision &d);
   void prepareWaits();
   bool stepMayStart() const;
   void startCompute();
@@ -104,8 +65,11 @@ private:
   const ArenaFacts &home = factsOf(problem.home);
   Engine out = {Event::What::CopyOut, home.out}, in = {Event::What::CopyIn, home.in};
   Engine pack = {Event::What::Encode, Stream::Codec}, unpack = {Event::What::Decode, Stream::Codec};
-  Engine *const engines[4] = { // one for each direction of a link and of the codec stream
-      &out, &in, &pack, &unpack};
+  const ArenaFacts &visitorsHome = factsOf(problem.visitorsHome);
+  Engine go = {Event::What::CopyOut, visitorsHome.out}, come = {Event::What::CopyIn, visitorsHome.in};
+  static constexpr int engineCount = 6;
+  Engine *const engines[engineCount] = { // one for each direction of a link and of the codec stream
+      &out, &in, &pack, &unpack, &go, &come};
   std::vector<std::vector<int>> encodeAfter, decodeBefore; ///< on the compute stream
   Timeline timeline;
   Seconds now = 0, computeEnd = 0, readySince = 0;
@@ -117,23 +81,31 @@ private:
   bool computing = false;
 };
 
+/// Of an offloaded buffer. Visitors queue with the others where both are at home in one arena.
+void Simulation::prepareCopies(int b, const Decision &d) {
+  const Link &link = linkOf(problem, b);
+  const bool apart = problem.buffers[b].visits && problem.visitorsHome != problem.home;
+  const Bytes bytes = copiedBytes(problem, b, d);
+  const double lost = link.contention.value_or(0) * bytes;
+  auto copy = [&](int after, int before, double rate, bool toHost) {
+    const double work = bytes + link.latency * rate;
+    return Copy{b, after, before, work, copyRateLimit(problem, b, d, toHost), work > 0 ? lost / work : 0};
+  };
+  for (size_t i = 0; i < d.absences.size(); ++i) {
+    const Absence &absence = d.absences[i];
+    if (d.departs(i))
+      (apart ? go : out).queue.push_back(copy(absence.leaveAfter, absence.freeBefore, link.d2h, true));
+    (apart ? come : in).queue.push_back(copy(absence.returnAfter, absence.neededBy, link.h2d, false));
+  }
+  if (!problem.buffers[b].visits) // those have slots of their own
+    timeline.hostBytes += aligned(problem, d.codec.kind == Codec::Zvc ? problem.buffers[b].bytes : bytes);
+}
+
 void Simulation::prepare() {
-  const double latencies[] = {problem.link.latency * problem.link.d2h, problem.link.latency * problem.link.h2d};
   for (int b = 0; b < static_cast<int>(plan.decisions.size()); ++b) {
     const Decision &d = plan.decisions[b];
     if (d.action == Action::Offload && !d.absences.empty()) {
-      const Bytes bytes = copiedBytes(problem, b, d);
-      const double lost = problem.link.contention.value_or(0) * bytes;
-      auto copy = [&](int after, int before, double work, bool toHost) {
-        return Copy{b, after, before, work, copyRateLimit(problem, b, d, toHost), work > 0 ? lost / work : 0};
-      };
-      for (size_t i = 0; i < d.absences.size(); ++i) {
-        const Absence &absence = d.absences[i];
-        if (d.departs(i))
-          out.queue.push_back(copy(absence.leaveAfter, absence.freeBefore, bytes + latencies[0], true));
-        in.queue.push_back(copy(absence.returnAfter, absence.neededBy, bytes + latencies[1], false));
-      }
-      timeline.hostBytes += aligned(problem, d.codec.kind == Codec::Zvc ? problem.buffers[b].bytes : bytes);
+      prepareCopies(b, d);
     } else if (d.action == Action::Compress) {
       const Encoding &form = *encodingOf(problem.buffers[b], d.codec);
       for (const Absence &absence : d.absences) {
@@ -244,20 +216,21 @@ bool Simulation::mayStart(const Engine &engine) const {
   if (copy.after >= opsEnded)
     return false;
   // What returns may take bytes that count as free by then.
-  const bool returns = &engine == &in || &engine == &unpack;
-  return !returns || (out.done >= out.needed[copy.after + 1] && pack.done >= pack.needed[copy.after + 1]);
+  const bool returns = &engine == &in || &engine == &unpack || &engine == &come;
+  const Engine *const leaving[] = {&out, &pack, &go};
+  return !returns || std::all_of(std::begin(leaving), std::end(leaving),
+                                 [&](const Engine *other) { return other->done >= other->needed[copy.after + 1]; });
 }
 
 /// With one stream for both directions, whether the next copy of `engine` is issued before that of `other`.
 bool Simulation::isNext(const Engine &engine, const Engine &other) const {
-  if (home.out != home.in || engine.done == engine.queue.size() || other.done == other.queue.size())
+  if (engine.stream != other.stream || engine.done == engine.queue.size() || other.done == other.queue.size())
     return true;
   const int mine = engine.queue[engine.done].after, theirs = other.queue[other.done].after;
-  return mine < theirs || (mine == theirs && &engine == &out);
+  return mine < theirs || (mine == theirs && engine.what == Event::What::CopyOut);
 }
 
 void Simulation::startCopies() {
-  const bool shared = problem.link.duplex == 0 || home.out == home.in;
   auto start = [&](Engine &engine, bool free) {
     if (!free || !mayStart(engine))
       return;
@@ -265,8 +238,13 @@ void Simulation::startCopies() {
     engine.left = engine.queue[engine.done].work;
     engine.start = now;
   };
-  start(out, (!shared || !in.busy) && isNext(out, in));
-  start(in, (!shared || !out.busy) && isNext(in, out));
+  auto startEither = [&](Engine &leaving, Engine &returning, const Link &link) {
+    const bool shared = link.duplex == 0 || leaving.stream == returning.stream;
+    start(leaving, (!shared || !returning.busy) && isNext(leaving, returning));
+    start(returning, (!shared || !leaving.busy) && isNext(returning, leaving));
+  };
+  startEither(out, in, problem.link);
+  startEither(go, come, problem.visitorsLink);
   start(pack, !unpack.busy);
   start(unpack, !pack.busy);
 }
@@ -274,9 +252,11 @@ void Simulation::startCopies() {
 double Simulation::rate(const Engine &engine) const {
   if (&engine == &pack || &engine == &unpack)
     return 1;
-  const Link &link = problem.link;
-  const double alone = &engine == &out ? link.d2h : link.h2d;
-  const double share = out.busy && in.busy ? std::min(alone, link.duplex) : alone;
+  const bool visits = &engine == &go || &engine == &come;
+  const Link &link = visits ? problem.visitorsLink : problem.link;
+  const double alone = engine.what == Event::What::CopyOut ? link.d2h : link.h2d;
+  const bool both = visits ? go.busy && come.busy : out.busy && in.busy;
+  const double share = both ? std::min(alone, link.duplex) : alone;
   return std::min(share, engine.queue[engine.done].most);
 }
 
@@ -313,9 +293,9 @@ void Simulation::finishCompute() {
 /// Moves to the next end of anything and books it.
 void Simulation::advance() {
   const Seconds never = std::numeric_limits<Seconds>::infinity();
-  Seconds step = never, toEnd[4];
-  double rates[4], lost = 0; // seconds that compute loses per second
-  for (int e = 0; e < 4; ++e) {
+  Seconds step = never, toEnd[engineCount];
+  double rates[engineCount], lost = 0; // seconds that compute loses per second
+  for (int e = 0; e < engineCount; ++e) {
     rates[e] = engines[e]->busy ? rate(*engines[e]) : 0;
     toEnd[e] = engines[e]->busy ? engines[e]->left / rates[e] : never;
     step = std::min(step, toEnd[e]);
@@ -328,7 +308,7 @@ void Simulation::advance() {
   assert(std::isfinite(step) && "the plan waits for a copy that never starts");
   computeEnd += computing ? step * lost : 0;
   now = step == toCompute ? computeEnd : now + step;
-  for (int e = 0; e < 4; ++e) {
+  for (int e = 0; e < engineCount; ++e) {
     engines[e]->left -= step * rates[e];
     if (toEnd[e] <= step)
       finishCopy(*engines[e]);

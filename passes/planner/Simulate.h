@@ -30,6 +30,9 @@ Bytes copiedBytes(const Problem &problem, int buffer, const Decision &decision);
 /// codec.
 Seconds packingSeconds(const Problem &problem, int buffer, const Decision &decision, bool toHost);
 
+/// Bytes of the link per second that the copy's codec can keep up with; infinite without one.
+double copyRateLimit(const Problem &problem, int buffer, const Decision &decision, bool toHost);
+
 /// Seconds of a copy when the other direction is idle.
 Seconds copySeconds(const Problem &problem, int buffer, const Decision &decision, bool toHost);
 

@@ -3,6 +3,7 @@
 // choice among all strategies.
 #include "passes/planner/Bounds.h"
 #include "passes/planner/Simulate.h"
+#include "passes/planner/Visits.h"
 #include "passes/strategies/ChainProblem.h"
 #include "passes/strategies/LossyForms.h"
 #include "passes/strategies/Strategies.h"
@@ -195,7 +196,29 @@ static Answer bestOfAll(const Problem &problem, Bytes budget, const Strategy &st
   return answer;
 }
 
-Answer runStrategy(const Problem &problem, Bytes budget, const Strategy &strategy, const Options &options) {
+/// Lets visitors come ahead and leave later where that is faster, in what room the plan leaves; without a budget in its
+/// own arena.
+static Answer placeVisitors(const Problem &problem, Bytes budget, const Options &options, Answer answer) {
+  Plan *plan = hasVisitors(problem) ? std::get_if<Plan>(&answer) : nullptr;
+  if (!plan)
+    return answer;
+  const Bytes most = budget < noBudget ? budget : plan->arenaBytes;
+  Bytes inner = most;
+  for (int attempt = 0; attempt < 5; ++attempt) {
+    Plan ahead = withVisits(problem, attempt < 4 ? inner : 0, *plan); // at last with no room but for themselves
+    measure(problem, options, most, ahead);
+    if (ahead.arenaBytes > most) {
+      inner = tightened(problem, ahead, inner, most);
+      continue;
+    }
+    if (simulate(problem, ahead).makespan <= simulate(problem, *plan).makespan)
+      *plan = checked(problem, ahead, most);
+    break;
+  }
+  return answer;
+}
+
+static Answer planned(const Problem &problem, Bytes budget, const Strategy &strategy, const Options &options) {
   Options allowed = withoutUnnamed(options);
   KnownPlans known;
   if (!allowed.known)
@@ -204,6 +227,10 @@ Answer runStrategy(const Problem &problem, Bytes budget, const Strategy &strateg
     return bestOfAll(problem, budget, strategy, allowed);
   return withFewer(problem, strategy, allowed,
                    [&](const Options &set) { return noSlower(problem, budget, strategy, set); });
+}
+
+Answer runStrategy(const Problem &problem, Bytes budget, const Strategy &strategy, const Options &options) {
+  return placeVisitors(problem, budget, options, planned(problem, budget, strategy, options));
 }
 
 Answer runStrategy(const Problem &problem, Bytes budget, const std::string &name, const Options &options) {

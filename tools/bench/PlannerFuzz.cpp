@@ -134,6 +134,7 @@ int main(int argc, char **argv) {
           shape.forwardOps = 2 + seed / 2 % 12;
           shape.slowLink = seed % 3 == 0;
           shape.codecs = seed % 4 == 1;
+          shape.visitors = seed % 5 == 2;
           const Problem p = test::randomProblem(seed, shape);
           status = name == "random actions"
                        ? tryActions(p, seed, tallies[name])

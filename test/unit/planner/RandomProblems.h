@@ -17,7 +17,8 @@ struct RandomShape {
   double overwriteChance = 0.3; ///< a gradient takes the place of an activation that is read for the last time
   Bytes unit = 4096;            ///< sizes are 1..64 of these
   bool slowLink = false;
-  bool codecs = false; ///< packed forms, codecs of copies, inversions and other ways to run again
+  bool codecs = false;   ///< packed forms, codecs of copies, inversions and other ways to run again
+  bool visitors = false; ///< updates whose states are at home elsewhere
 };
 
 /// A packed form of the buffer whose mask some of the backward ops read that read the buffer and do not write it.
@@ -224,6 +225,29 @@ struct RandomProblem {
       op.writes.push_back(gradient[b]);
     }
     p.ops.push_back(op);
+    if (shape.visitors && chance(0.6))
+      addUpdate(k);
+  }
+
+  /// Of a parameter with one or two states that visit the device.
+  void addUpdate(int k) {
+    Op op;
+    op.name = "u" + std::to_string(k);
+    op.phase = Phase::Update;
+    op.stage = p.ops.back().stage;
+    op.seconds = 1e-5 * (1 + below(20));
+    op.reads = {p.ops.back().writes.back()};
+    for (int state = 0; state < 1 + below(2); ++state) {
+      op.writes.push_back(addBuffer(op.name + ".state" + std::to_string(state), shape.unit * (1 + below(64)), false));
+      p.buffers.back().visits = true;
+    }
+    p.ops.push_back(op);
+  }
+
+  void addVisitorsLink() {
+    p.visitorsHome = chance(0.5) ? p.home : Space::Storage;
+    const double rate = 1e8 * (1 + below(20));
+    p.visitorsLink = p.visitorsHome == p.home ? p.link : Link{rate, rate * 2, 0, 1e-5};
   }
 
   const RandomShape &shape;
@@ -239,6 +263,8 @@ inline Problem randomProblem(unsigned seed, const RandomShape &shape = {}) {
   Problem &p = made.p;
   p.base = made.below(100) * 256;
   made.addLink(seed);
+  if (shape.visitors)
+    made.addVisitorsLink();
   made.addInput();
   for (int i = 0; i < shape.forwardOps; ++i)
     made.addForwardOp(i);

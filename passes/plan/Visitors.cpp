@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// Moves what stands around a visitor's op, see Visitors.h.
+#include "passes/plan/Visitors.h"
+
+using namespace mlir;
+using namespace sluice;
+using namespace sluice::train;
+
+PrefetchOp sluice::moveArrival(OpBuilder &b, const Storage &visitor) {
+  auto arrival = visitor.values.front().getDefiningOp<PrefetchOp>();
+  for (Operation *op : {arrival.getHandle().getDefiningOp(), arrival.getOperation()})
+    op->moveBefore(b.getInsertionBlock(), b.getInsertionPoint());
+  return arrival;
+}
+
+void sluice::moveAwait(OpBuilder &b, const Storage &visitor) {
+  for (Value value : visitor.values)
+    for (Operation *user : value.getUsers())
+      if (auto home = dyn_cast<OffloadOp>(user))
+        for (Operation *await : llvm::make_early_inc_range(home->getUsers()))
+          await->moveBefore(b.getInsertionBlock(), b.getInsertionPoint());
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Each visitor asks for the positions that its copies need to be hidden, twice over, since they queue with those of its
+// neighbours; of those, for half and half again until there is room.
+#include "passes/planner/Visits.h"
+
+#include "passes/planner/Program.h"
+#include "passes/planner/Room.h"
+#include "passes/planner/Simulate.h"
+
+#include <algorithm>
+
+namespace sluice::planner {
+
+bool hasVisitors(const Problem &problem) {
+  return std::any_of(problem.buffers.begin(), problem.buffers.end(), [](const Buffer &b) { return b.visits; });
+}
+
+namespace {
+
+class Visits {
+public:
+  Visits(const Problem &problem, Bytes memory, Plan &plan)
+      : problem(problem), plan(tight(problem, plan)), room(problem, memory, plan), seconds(problem.ops.size(), 0) {
+    for (const Step &step : expand(problem, plan).steps)
+      seconds[step.position] += secondsOf(problem, plan, step);
+  }
+
+  void run() {
+    for (size_t b = 0; b < plan.decisions.size(); ++b)
+      if (problem.buffers[b].visits && !plan.decisions[b].absences.empty())
+        widen(static_cast<int>(b));
+  }
+
+private:
+  /// Every visitor comes right before its op and leaves right after it.
+  static Plan &tight(const Problem &problem, Plan &plan) {
+    for (int k = 0; k < static_cast<int>(problem.ops.size()); ++k)
+      for (int b : problem.ops[k].writes)
+        if (problem.buffers[b].visits)
+          plan.decisions[b] = {Action::Offload, {}, {{k, k + 1, k - 1, k}}, "at home elsewhere"};
+    return plan;
+  }
+
+  void widen(int b) {
+    Absence &absence = plan.decisions[b].absences.front();
+    const Bytes bytes = aligned(problem, problem.buffers[b].bytes);
+    const int first = absence.neededBy, last = absence.leaveAfter;
+    for (int ahead = distance(first, -1, 2 * copySeconds(problem, b, {}, false)); ahead > 0; ahead /= 2)
+      if (room.giveBack({{first - ahead, first - 1}}, bytes)) {
+        absence.returnAfter = first - ahead - 1;
+        break;
+      }
+    for (int after = distance(last, 1, 2 * copySeconds(problem, b, {}, true)); after > 0; after /= 2)
+      if (room.giveBack({{last + 1, last + after}}, bytes)) {
+        absence.freeBefore = last + after + 1;
+        break;
+      }
+  }
+
+  /// How many positions beside `position` take so long, on one side.
+  int distance(int position, int side, Seconds needed) const {
+    int count = 0;
+    for (int k = position + side; k >= 0 && k < static_cast<int>(seconds.size()) && needed > 0; k += side) {
+      needed -= seconds[k];
+      ++count;
+    }
+    return count;
+  }
+
+  const Problem &problem;
+  Plan &plan;
+  Room room;
+  std::vector<Seconds> seconds; ///< of compute, by position
+};
+
+} // namespace
+
+Plan withVisits(const Problem &problem, Bytes memory, Plan plan) {
+  Visits(problem, memory, plan).run();
+  return plan;
+}
+
+} // namespace sluice::planner

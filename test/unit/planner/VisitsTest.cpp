@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Buffers that come from another arena for their op and go back there: lives, copies, and what the checkers refuse.
+#include "passes/planner/Visits.h"
+#include "passes/planner/Check.h"
+#include "passes/planner/Simulate.h"
+#include "passes/strategies/Strategies.h"
+#include "test/unit/MessageOf.h"
+#include "test/unit/planner/RandomProblems.h"
+#include "test/unit/planner/SmallStep.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+namespace sluice::planner {
+
+namespace {
+
+/// Two updates, ops 5 and 9, each with a state of its own of 100 bytes, which takes a second each way.
+struct Updates : test::SmallStep {
+  const int first = buffer(false), second = buffer(false);
+
+  explicit Updates(double bytesPerSecond = 100) : SmallStep(bytesPerSecond) {
+    const int x = buffer(false);
+    problem.visitorsLink = problem.link;
+    for (int state : {first, second})
+      problem.buffers[state].visits = true;
+    for (int k = 0; k < 12; ++k)
+      if (k == 5 || k == 9)
+        op(Phase::Update, {}, {k == 5 ? first : second});
+      else
+        op(Phase::Backward, k ? std::vector<int>{x} : std::vector<int>{}, {x});
+  }
+
+  Plan within(Bytes memory) const {
+    const Answer answer = runStrategy(problem, memory, "keep", {});
+    return std::holds_alternative<Plan>(answer) ? std::get<Plan>(answer) : Plan();
+  }
+};
+
+} // namespace
+
+TEST(Visits, ComputeWaitsForThemWhereThereIsNoRoom) {
+  const Updates net;
+  const Plan plan = keepPlan(net.problem);
+  EXPECT_EQ(peakBytes(net.problem, expand(net.problem, plan)), 200) << "x and one state";
+  const Timeline timeline = simulate(net.problem, plan);
+  EXPECT_DOUBLE_EQ(timeline.makespan, 12 + 4);
+  EXPECT_EQ(messageOf(checkPlan(net.problem, plan, 200)), "");
+  EXPECT_EQ(messageOf(checkTimeline(net.problem, plan, timeline)), "");
+}
+
+TEST(Visits, TheirCopiesRunBesideOtherOpsWhereThereIsRoom) {
+  const Updates net;
+  const Plan plan = net.within(300);
+  ASSERT_EQ(plan.decisions.size(), 3u);
+  for (int state : {net.first, net.second}) {
+    ASSERT_EQ(plan.decisions[state].absences.size(), 1u);
+    EXPECT_TRUE(plan.decisions[state].absences[0].isCyclic());
+  }
+  EXPECT_LT(plan.decisions[net.first].absences[0].returnAfter, 4);
+  EXPECT_GT(plan.decisions[net.first].absences[0].freeBefore, 6);
+  EXPECT_LE(plan.arenaBytes, 300);
+  const Timeline timeline = simulate(net.problem, plan);
+  EXPECT_DOUBLE_EQ(timeline.makespan, 12);
+  EXPECT_EQ(timeline.hostBytes, 0) << "they have slots of their own";
+  EXPECT_EQ(messageOf(checkTimeline(net.problem, plan, timeline)), "");
+}
+
+TEST(Visits, WithoutABudgetTheArenaDoesNotGrow) {
+  const Updates net;
+  EXPECT_EQ(net.within(noBudget).arenaBytes, 200);
+}
+
+TEST(Visits, TheCheckerRefusesThemWhereTheyAreNotThere) {
+  const Updates net;
+  const auto refused = [&](Absence away, Bytes memory = 300) {
+    Plan plan = withVisits(net.problem, 300, keepPlan(net.problem));
+    plan.decisions[net.first].absences = {away};
+    return messageOf(checkPlan(net.problem, plan, memory));
+  };
+  EXPECT_EQ(refused({5, 6, 4, 5}), "");
+  EXPECT_EQ(refused({5, 12, -1, 5}), "");
+  EXPECT_NE(refused({5, 12, -1, 5}, 299), "") << "both are there at once";
+  EXPECT_NE(refused({5, 6, 5, 5}), "") << "comes after its op";
+  EXPECT_NE(refused({4, 6, 3, 4}), "") << "leaves before its op has run";
+  EXPECT_NE(refused({6, 7, 5, 6}), "") << "is awaited after its op";
+  EXPECT_NE(refused({5, 5, 4, 5}), "") << "its bytes are free while it is there";
+  EXPECT_NE(refused({5, 13, 4, 5}), "") << "beyond the step";
+}
+
+// Every strategy, whatever it does with the rest, within the memory that it was given.
+TEST(Visits, EveryStrategyPlansAroundThem) {
+  int ahead = 0;
+  for (unsigned seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE(seed);
+    test::RandomShape shape;
+    shape.visitors = true;
+    shape.forwardOps = 4 + static_cast<int>(seed % 9);
+    shape.codecs = seed % 3 == 0;
+    const Problem problem = test::randomProblem(seed, shape);
+    const Bytes keep = peakBytes(problem, expand(problem, keepPlan(problem)));
+    for (const char *name : {"keep", "greedy", "vdnn-all", "chen", "mixed"}) {
+      if (seed % 4 > 0 && name == std::string("mixed"))
+        continue; // it has many trials
+      const Bytes memory = seed % 2 ? keep * 2 : problem.base + (keep - problem.base) * 4 / 5;
+      Answer answer = runStrategy(problem, memory, name, {});
+      const Plan *plan = std::get_if<Plan>(&answer);
+      if (!plan)
+        continue;
+      EXPECT_LE(plan->arenaBytes, memory);
+      EXPECT_EQ(messageOf(checkPlan(problem, *plan, memory)), "") << name;
+      EXPECT_EQ(messageOf(checkTimeline(problem, *plan, simulate(problem, *plan))), "") << name;
+      for (const Decision &d : plan->decisions)
+        ahead += !d.absences.empty() && d.absences[0].isCyclic();
+    }
+  }
+  EXPECT_GT(ahead, 100);
+}
+
+} // namespace sluice::planner
