@@ -291,7 +291,9 @@ static int runGuarded(int argc, char **argv, const Program &program, const Entry
     arguments.name = name;
     arguments.path = path;
     runProgram(arguments, program, entry);
-    if (std::fflush(stdout) != 0 || std::ferror(stdout))
+    if (std::fflush(stdout) != 0)
+      throw systemError("write", "standard output");
+    if (std::ferror(stdout))
       throw DataError("cannot write standard output");
     return 0;
   } catch (const Interrupted &interrupted) {

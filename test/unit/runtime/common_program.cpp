@@ -338,7 +338,7 @@ TEST_F(TinyProgram, LossThatIsNotFiniteExitsWithFiveAndKeepsTheCheckpoint) {
 TEST_F(TinyProgram, FullDiskIsAnErrorAndKeepsTheCheckpoint) {
   expectFailure(1, "--data data --log /dev/full", "cannot write log /dev/full: No space left on device");
   EXPECT_EQ(shell("./tiny --plan >/dev/full"), 1);
-  expectError("cannot write standard output");
+  expectError("cannot write standard output: No space left on device");
   ASSERT_EQ(run("--data data --steps 2 --checkpoint c"), 0) << err;
   std::string former = folder.read("c/checkpoint.safetensors");
   // A file size limit stands for the full disk; the shell ignores the signal that comes with it.
