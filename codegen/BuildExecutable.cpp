@@ -5,6 +5,7 @@
 #include "codegen/Home.h"
 #include "codegen/HostToolchain.h"
 #include "codegen/RunCompiler.h"
+#include "runtime/files/OutputFile.h"
 
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -102,12 +103,12 @@ static std::string readmeOf(const std::string &name, sluice::Target target) {
          "libraries in `third_party/` have theirs beside them. The weights are those of the model, under its terms.\n";
 }
 
-static Status writeFile(const fs::path &path, const std::string &text) {
-  std::error_code error;
-  llvm::raw_fd_ostream out(path.string(), error);
-  if (error)
-    return Error{"cannot write " + path.filename().string() + ": " + error.message()};
-  out << text;
+static Status writeText(const fs::path &path, const std::string &text) {
+  try {
+    sluice::writeFile(path.string(), text, path.filename().string());
+  } catch (const sluice::DataError &error) {
+    return Error{error.what()};
+  }
   return Success{};
 }
 
@@ -138,6 +139,6 @@ Status sluice::codegen::writeProjectFiles(const std::string &folder, const std::
   }
   if (lists.empty())
     return Error{"cannot write CMakeLists.txt: its form is missing in " + home.sources.string()};
-  Status written = writeFile(project / "CMakeLists.txt", lists);
-  return written ? writeFile(project / "README.md", readmeOf(name, target)) : written;
+  Status written = writeText(project / "CMakeLists.txt", lists);
+  return written ? writeText(project / "README.md", readmeOf(name, target)) : written;
 }

@@ -6,12 +6,12 @@
 #include "codegen/HostToolchain.h"
 #include "codegen/RunCompiler.h"
 #include "codegen/Text.h"
+#include "runtime/files/OutputFile.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Program.h"
-#include "llvm/Support/raw_ostream.h"
 
 #include <filesystem>
 #include <set>
@@ -55,11 +55,11 @@ private:
     return run(*found, arguments);
   }
   Status write(const std::string &file, const std::string &text) const {
-    std::error_code error;
-    llvm::raw_fd_ostream out(in(file), error);
-    if (error)
-      return Error{"cannot write " + file + ": " + error.message()};
-    out << text;
+    try {
+      writeFile(in(file), text, file);
+    } catch (const DataError &error) {
+      return Error{error.what()};
+    }
     return Success{};
   }
 

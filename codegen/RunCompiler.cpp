@@ -2,7 +2,7 @@
 // A compiler's driver starts compilers, assemblers and linkers; a signal to the driver alone would leave them behind.
 #include "codegen/RunCompiler.h"
 
-#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/ADT/StringRef.h"
 
 #include <algorithm>
 #include <atomic>
@@ -15,6 +15,7 @@
 #include <poll.h>
 #include <spawn.h>
 #include <string_view>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -69,15 +70,15 @@ void resetSignals(posix_spawnattr_t &attributes) {
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
 }
 
-/// Starts the process; an error number, or 0 and the process.
-int start(std::vector<std::string> arguments, const std::string &folder, const std::string &log, pid_t &child) {
+/// Starts the process, which prints to `log`; an error number, or 0 and the process.
+int start(std::vector<std::string> arguments, const std::string &folder, int log, pid_t &child) {
   std::vector<std::string> environment = environmentWith(folder);
   posix_spawn_file_actions_t files;
   posix_spawnattr_t attributes;
   posix_spawn_file_actions_init(&files);
   posix_spawnattr_init(&attributes);
   posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  posix_spawn_file_actions_adddup2(&files, log, STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&files, STDOUT_FILENO, STDERR_FILENO);
   resetSignals(attributes);
   const int failure = posix_spawn(&child, arguments.front().c_str(), &files, &attributes, pointers(arguments).data(),
@@ -119,10 +120,21 @@ bool endsInTime(pid_t child) {
   return ended != 0;
 }
 
+/// What a compiler prints, in memory: on a full disk it says why it failed, too.
+class Output {
+public:
+  Output() : descriptor(memfd_create("compiler", MFD_CLOEXEC)) {}
+  ~Output() { close(descriptor); }
+  Output(const Output &) = delete;
+  Output &operator=(const Output &) = delete;
+
+  const int descriptor;
+};
+
 /// What it printed, as the end of an error of one line.
-std::string saidIn(const std::string &log) {
-  auto output = llvm::MemoryBuffer::getFile(log);
-  std::string said = output ? (*output)->getBuffer().take_front(2000).str() : "";
+std::string saidIn(int log) {
+  std::string said(2000, ' ');
+  said.resize(static_cast<size_t>(std::max<ssize_t>(0, pread(log, said.data(), said.size(), 0))));
   for (size_t at = 0; (at = said.find('\n', at)) != std::string::npos;)
     said.replace(at, 1, " | ");
   if (limits.bytes > 0 &&
@@ -138,11 +150,11 @@ void codegen::limitCompiler(const CompilerLimits &to) { limits = to; }
 
 Status codegen::runCompiler(const std::string &compiler, const std::vector<std::string> &arguments,
                             const std::string &folder) {
-  const std::string log = folder + "/compiler.log";
+  const Output log;
   pid_t child = 0;
   {
     Blocked blocked;
-    if (const int failure = start(limited(arguments), folder, log, child))
+    if (const int failure = log.descriptor < 0 ? errno : start(limited(arguments), folder, log.descriptor, child))
       return Error{"cannot start " + compiler + ": " + std::strerror(failure)};
     group = child;
   }
@@ -160,7 +172,7 @@ Status codegen::runCompiler(const std::string &compiler, const std::vector<std::
     return Success{};
   const std::string how = WIFSIGNALED(status) ? "signal " + std::to_string(WTERMSIG(status))
                                               : "status " + std::to_string(WEXITSTATUS(status));
-  return Error{"the C++ compiler failed on the emitted program (" + how + "): " + saidIn(log)};
+  return Error{"the C++ compiler failed on the emitted program (" + how + "): " + saidIn(log.descriptor)};
 }
 
 void codegen::killCompiler() {

@@ -76,11 +76,15 @@ Status checkPatterns(const std::string &flag, const NamePatterns &patterns, cons
 /// What the names of trained tensors and the patterns give reason to doubt.
 void warn(const Names &trained, const OnnxGraph &graph, const HandRoles &hand, Names &remarks) {
   Names folded;
+  std::set<std::string> made; // by nodes, from constants
+  for (const auto *nodes : {&graph.nodes, &graph.otherNodes})
+    for (const onnx::NodeProto *node : *nodes)
+      made.insert(node->output().begin(), node->output().end());
   bool changed = false;
   for (const std::string &name : trained) {
     if (name.compare(0, 6, "onnx::") == 0)
       folded.push_back(name);
-    changed |= hand.train.matches(name) && graph.roles.held.count(name);
+    changed |= hand.train.matches(name) && (graph.roles.held.count(name) || made.count(name));
   }
   if (!folded.empty())
     remarks.push_back(

@@ -106,18 +106,21 @@ public:
     for (const auto &initializer : proto.initializer())
       own.insert(initializer.name());
     for (const onnx::NodeProto *node : graph.nodes)
-      if (const std::optional<Module> module = moduleOf(*node)) {
-        auto [found, isFirst] = plain.emplace(module->path, true);
-        found->second &= isOfLayer(*node);
-      }
+      if (std::optional<Module> module = moduleOf(*node))
+        modules.emplace_back(node, std::move(*module));
+    const std::string prefix = missingPrefix();
+    for (auto &[node, module] : modules) {
+      module.path = prefix + module.path;
+      auto [found, isFirst] = plain.emplace(module.path, true);
+      found->second &= isOfLayer(*node);
+    }
   }
 
   std::map<std::string, std::vector<std::string>> run() {
-    for (const onnx::NodeProto *node : graph.nodes)
-      if (const std::optional<Module> module = moduleOf(*node))
-        for (const std::string &input : node->input())
-          if (own.count(input) && !graph.roles.held.count(input) && nameScheme(input) == NameScheme::Module)
-            add(input, *module);
+    for (const auto &[node, module] : modules)
+      for (const std::string &input : node->input())
+        if (isOfModule(input) && !graph.roles.held.count(input))
+          add(input, module);
     for (auto &[parameter, names] : tied) // two weights in one layer are of neither
       names.erase(std::remove_if(names.begin(), names.end(), [&](const auto &name) { return owners[name].size() > 1; }),
                   names.end());
@@ -125,6 +128,32 @@ public:
   }
 
 private:
+  bool isOfModule(const std::string &tensor) const {
+    return own.count(tensor) && nameScheme(tensor) == NameScheme::Module;
+  }
+
+  /// What the paths of all modules lack in front, "base_model." where PEFT calls base_model.model past base_model: what
+  /// every module that reads a parameter of its own lacks, and all parameters have.
+  std::string missingPrefix() const {
+    std::optional<std::string> prefix;
+    for (const auto &[node, module] : modules)
+      for (const std::string &input : node->input()) {
+        const std::string owner = input.substr(0, std::min(input.rfind('.'), input.size()));
+        if (!isOfModule(input) || owner.size() < module.path.size())
+          continue;
+        const std::string front = owner.substr(0, owner.size() - module.path.size());
+        if (front + module.path != owner || (!front.empty() && front.back() != '.'))
+          continue;
+        if (front.empty() || (prefix && *prefix != front))
+          return "";
+        prefix = front;
+      }
+    const bool all = prefix && std::all_of(own.begin(), own.end(), [&](const std::string &name) {
+                       return nameScheme(name) != NameScheme::Module || name.rfind(*prefix, 0) == 0;
+                     });
+    return all ? *prefix : "";
+  }
+
   void add(const std::string &parameter, const Module &module) {
     const size_t dot = parameter.rfind('.');
     if (dot == std::string::npos)
@@ -159,6 +188,7 @@ private:
 
   const OnnxGraph &graph;
   std::set<std::string> own;
+  std::vector<std::pair<const onnx::NodeProto *, Module>> modules; ///< of nodes in their order
   std::map<std::string, bool> plain; ///< modules, and whether all of their nodes are a layer's
   std::map<std::string, std::vector<std::string>> tied;
   std::map<std::string, std::set<std::string>> owners; ///< parameters that would have a name

@@ -63,13 +63,17 @@ inline std::string shellWord(const std::string &word) {
   return out + "'";
 }
 
-/// "'a', 'b', 'c' and 12 more".
-inline std::string someOf(const std::vector<std::string> &names) {
-  constexpr size_t shown = 8;
+/// Of a list of names that a message holds.
+inline constexpr size_t shownNames = 8;
+
+/// "'a', 'b', 'c' and 12 more", of `count` names where these are only the first of them.
+inline std::string someOf(const std::vector<std::string> &names, size_t count = 0) {
+  count = count > names.size() ? count : names.size();
   std::string out;
-  for (size_t i = 0; i < names.size() && i < shown; ++i)
-    out += (i ? ", '" : "'") + names[i] + "'";
-  return names.size() > shown ? out + " and " + std::to_string(names.size() - shown) + " more" : out;
+  size_t shown = 0;
+  for (; shown < names.size() && shown < shownNames; ++shown)
+    out += (shown ? ", '" : "'") + names[shown] + "'";
+  return count > shown ? out + " and " + std::to_string(count - shown) + " more" : out;
 }
 
 } // namespace sluice

@@ -51,10 +51,20 @@ constexpr Habit habits[] = {{"--learning-rate", "--lr"},
                             {"--budget", "--memory-budget"},
                             {"--dtype", "--precision"}};
 
-/// The flag that other programs call so; else the same.
+/// Letters and digits alone, small: --batch_size, --batchSize and --batchsize are one name.
+inline std::string plainName(const std::string &flag) {
+  std::string name;
+  for (const char c : flag)
+    if (c != '-' && c != '_')
+      name += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return name;
+}
+
+/// The flag that other programs call so, however they join its words; else the same.
 inline std::string withoutHabit(const std::string &flag) {
+  const std::string name = plainName(flag);
   for (const Habit &habit : habits)
-    if (flag == habit.theirs)
+    if (name == plainName(habit.theirs))
       return habit.ours;
   return flag;
 }

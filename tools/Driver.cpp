@@ -15,6 +15,7 @@
 #include "tools/Emit.h"
 #include "tools/Failure.h"
 #include "tools/MaxBatch.h"
+#include "tools/MemoryWords.h"
 #include "tools/PlanModel.h"
 #include "tools/Sweep.h"
 
@@ -29,11 +30,13 @@ namespace {
 
 int fail(int status, const std::string &message) { return sluice::fail("sluicec", status, message); }
 
-int failPlanning(int status, const std::string &message, const std::vector<std::string> &notes,
-                 std::optional<int64_t> smallestBudget) {
+int failPlanning(const DriverOptions &options, int status, const std::string &message,
+                 const std::vector<std::string> &notes, std::optional<int64_t> smallestBudget) {
   sluice::fail("sluicec", status, message, notes);
-  if (smallestBudget)
-    std::cerr << "smallest feasible budget: " << *smallestBudget << " bytes\n";
+  if (!smallestBudget)
+    return status;
+  std::cerr << "smallest feasible budget: " << *smallestBudget << " bytes\n";
+  printNotes("sluicec", unitMeant(options.pipeline.budget, /*shares=*/true));
   return status;
 }
 
@@ -53,7 +56,7 @@ int writeReport(const DriverOptions &options) {
   if (!options.pipeline.budget.empty() || options.pipeline.strategy != "auto") {
     CompiledPlan chosen = compiled.plan(sweep.problem);
     if (!chosen.error.empty())
-      return failPlanning(chosen.status, chosen.error, chosen.notes, chosen.smallestBudget);
+      return failPlanning(options, chosen.status, chosen.error, chosen.notes, chosen.smallestBudget);
     SweepPoint &point = sweep.chosen.emplace();
     point.budget = std::min(chosen.budget, sweep.keep.arenaBytes);
     point.makespan = simulate(sweep.problem, chosen.plan).makespan;
@@ -108,8 +111,8 @@ int compileModel(const DriverOptions &options) {
     return 0;
   }
   if (!compilation.run(stageOf(options.emit), options.pipeline))
-    return failPlanning(compilation.exitStatus(), options.model + ": " + compilation.error(), compilation.notes(),
-                        compilation.smallestBudget());
+    return failPlanning(options, compilation.exitStatus(), options.model + ": " + compilation.error(),
+                        compilation.notes(), compilation.smallestBudget());
   if (options.explain)
     std::cout << explain(compilation.module())
               << (options.pipeline.oneMemory && options.pipeline.home == Space::Host

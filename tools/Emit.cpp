@@ -29,7 +29,6 @@
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <sys/file.h>
 #include <tuple>
@@ -43,12 +42,13 @@ namespace {
 
 Error fileError(const fs::path &path, const std::string &what) { return Error{path.string() + ": " + what}; }
 
-Status writeText(const fs::path &path, const std::string &text) {
-  std::ofstream out(path, std::ios::binary);
-  out << text;
-  out.close();
-  if (!out)
-    return fileError(path, "cannot be written");
+/// `name`: where the file will lie.
+Status writeText(const fs::path &path, const std::string &text, const fs::path &name) {
+  try {
+    writeFile(path.string(), text, name.string());
+  } catch (const DataError &error) {
+    return Error{error.what()};
+  }
   return Success{};
 }
 
@@ -158,10 +158,12 @@ public:
         auto found = exported.offsets.find(originOf(variable));
         return found == exported.offsets.end() ? int64_t(-1) : found->second;
       };
-      if (Status written = writeText(folder / emit.exportTemplate, exported.bytes); !written)
+      const fs::path name = outputPath(options).parent_path() / emit.exportTemplate;
+      if (Status written = writeText(folder / emit.exportTemplate, exported.bytes, name); !written)
         return written;
     }
-    if (Status source = writeText(folder / programFile(options), codegen::emitProgram(module, emit)); !source)
+    const std::string program = codegen::emitProgram(module, emit);
+    if (Status source = writeText(folder / programFile(options), program, outputPath(options)); !source)
       return source;
     if (options.emit == Emit::Source || !emit.weightsFile)
       return Success{};
@@ -331,10 +333,10 @@ Status sluice::emit(const DriverOptions &options, const OnnxFile &file, ModuleOp
     return free;
   TemporaryFolder workshop(output);
   if (workshop.folder.empty())
-    return fileError(output, "cannot be written: its folder is missing or not writable");
+    return fileError(output, "cannot be written: nothing can be made in its folder: " + workshop.reason);
   const Destinations destinations(inputsOf(options, modelFiles(file.path(), file.model())), options.force);
   if (options.emit <= Emit::Placed) {
-    if (Status text = writeText(workshop.folder / "level.mlir", levelText(module)); !text)
+    if (Status text = writeText(workshop.folder / "level.mlir", levelText(module), output); !text)
       return text;
     return moveTo(workshop.folder / "level.mlir", output, Made::Level, destinations);
   }

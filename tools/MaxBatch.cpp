@@ -6,6 +6,7 @@
 #include "runtime/Printable.h"
 #include "tools/Compilation.h"
 #include "tools/Failure.h"
+#include "tools/MemoryWords.h"
 
 #include <cstdio>
 #include <iostream>
@@ -72,6 +73,7 @@ int printMaxBatch(const DriverOptions &options, OnnxFile &file) {
   if (low == 0) {
     fail("sluicec", 3, options.model + ": not even batch 1 fits a budget of " + options.pipeline.budget);
     std::cerr << "smallest feasible budget: " << above.smallest << " bytes\n";
+    printNotes("sluicec", unitMeant(options.pipeline.budget, /*shares=*/false));
     return 3;
   }
   while (high - low > 1) {

@@ -49,6 +49,15 @@ Status takeMemory(const std::string &hostBudget, const std::string &workspaceLim
   return taken;
 }
 
+std::vector<std::string> unitMeant(const std::string &budget, bool shares) {
+  constexpr int64_t mostPercent = 100, mostMebibytes = 65536; // as bytes less than any model's parameters
+  const int64_t number = parseSize(budget).value_or(mostMebibytes + 1);
+  if (budget.find_first_not_of("0123456789") != std::string::npos || number > mostMebibytes)
+    return {};
+  return {"a number alone is bytes; did you mean --memory-budget=" + budget +
+          (shares && number <= mostPercent ? "%" : "MiB") + "?"};
+}
+
 Status takeStateHome(const std::string &word, PipelineOptions &pipeline) {
   pipeline.stateHome = homeOf(word);
   const ArenaFacts &home = factsOf(pipeline.stateHome);

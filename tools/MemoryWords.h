@@ -6,6 +6,7 @@
 #include "tools/Driver.h"
 
 #include <string>
+#include <vector>
 
 namespace sluice {
 
@@ -13,6 +14,9 @@ namespace sluice {
 /// empty: none) and --workspace-limit (SIZE; empty:
 /// none) and looks at that of --memory-budget, which `options` has with the target and the form of the output.
 Status takeMemory(const std::string &hostBudget, const std::string &workspaceLimit, DriverOptions &options);
+/// Of a budget that is too small: a note with the unit that was probably meant, a percentage only where `shares` of
+/// memory are taken; none for what is no small number without a unit.
+std::vector<std::string> unitMeant(const std::string &budget, bool shares);
 /// --state-home, once the target is known.
 Status takeStateHome(const std::string &word, PipelineOptions &pipeline);
 

@@ -6,6 +6,7 @@
 #include "frontend/Identity.h"
 #include "frontend/OnnxFile.h"
 #include "runtime/Printable.h"
+#include "runtime/files/OutputFile.h"
 #include "tools/Compilation.h"
 #include "tools/Driver.h"
 #include "tools/Failure.h"
@@ -15,7 +16,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 
 using namespace sluice;
@@ -45,13 +45,6 @@ std::string readmeOf(const std::string &name, const std::string &train, const st
          "\n\nGo on from the checkpoint, and write the weights back into the model:\n\n    " + goOn +
          "\n\n`sluicec --help` lists flags for the first command, such as `--memory-budget=60%`; those of the program, "
          "and of\n`recipe.toml`, are in `./PROGRAM --help`.\n";
-}
-
-void write(const fs::path &path, const std::string &text) {
-  std::ofstream out(path, std::ios::binary);
-  out.exceptions(std::ios::failbit | std::ios::badbit);
-  out << text;
-  out.close();
 }
 
 /// The model with its external data, which lie in its folder or below.
@@ -86,7 +79,8 @@ int make(const fs::path &folder, const std::string &model, const TrainWords &wor
     return refuse(1, file.error());
   TemporaryFolder aside(folder);
   if (aside.folder.empty())
-    return refuse(1, folder.string() + ": cannot be made: the folder that it would be in is missing or not writable");
+    return refuse(1, folder.string() +
+                         ": cannot be made: nothing can be made in the folder that it would be in: " + aside.reason);
   const fs::path inside = fs::absolute(aside.folder);
   copyModel(*file, inside);
   std::vector<std::string> train = words.compiler;
@@ -99,8 +93,9 @@ int make(const fs::path &folder, const std::string &model, const TrainWords &wor
   const std::string first = commandText("sluice", train),
                     second = commandText("./" + words.made, {"--recipe=recipe.toml", "--resume=run", "--steps=400",
                                                              "--export=trained.onnx"});
-  write("recipe.toml", recipe);
-  write("README.md", readmeOf(folder.filename().string(), first, second));
+  for (const auto &[name, text] : {std::pair<std::string, std::string>("recipe.toml", recipe),
+                                   {"README.md", readmeOf(folder.filename().string(), first, second)}})
+    writeFile(name, text, (folder / name).string());
   fs::permissions(inside,
                   fs::perms::group_read | fs::perms::group_exec | fs::perms::others_read | fs::perms::others_exec,
                   fs::perm_options::add);
@@ -141,7 +136,7 @@ int sluice::newProject(const std::vector<std::string> &words) {
     return parse(words);
   } catch (const fs::filesystem_error &error) {
     return refuse(1, error.path1().string() + ": " + error.code().message());
-  } catch (const std::ios_base::failure &error) {
-    return refuse(1, words[0] + ": cannot be written: " + error.what());
+  } catch (const DataError &error) {
+    return refuse(1, error.what());
   }
 }

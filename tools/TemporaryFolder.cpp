@@ -6,7 +6,9 @@
 #include "tools/Failure.h"
 
 #include <cassert>
+#include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <fcntl.h>
 #include <string>
 #include <sys/file.h>
@@ -84,8 +86,10 @@ void removeStale(const fs::path &parent) {
 /// False when another process took the folder for a stale one before it was locked.
 bool TemporaryFolder::make(const fs::path &parent) {
   std::string pattern = (parent / (std::string(prefix) + "XXXXXX")).string();
-  if (!mkdtemp(pattern.data()))
+  if (!mkdtemp(pattern.data())) {
+    reason = std::strerror(errno);
     return true;
+  }
   lock = lockFolder(pattern);
   if (lock < 0 && !fs::exists(pattern))
     return false;

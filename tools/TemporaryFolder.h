@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 
 namespace sluice {
 
@@ -17,6 +18,7 @@ public:
   TemporaryFolder &operator=(const TemporaryFolder &) = delete;
 
   std::filesystem::path folder; ///< empty: could not be made
+  std::string reason;           ///< why not, as the system says it
 
 private:
   bool make(const std::filesystem::path &parent);

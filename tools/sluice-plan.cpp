@@ -240,8 +240,11 @@ int run(int argc, char **argv) {
       return app.exit(e);
     throw Failure{Usage, e.what()};
   }
-  if (int(!arguments.problem.empty()) + !arguments.pack.empty() + !arguments.pool.empty() + !arguments.model.empty() !=
-      1)
+  const int kinds =
+      int(!arguments.problem.empty()) + !arguments.pack.empty() + !arguments.pool.empty() + !arguments.model.empty();
+  if (kinds == 0 && !app.remaining().empty()) // probably one of these, misspelt
+    throw Failure{Usage, sluice::unknownWord(app)};
+  if (kinds != 1)
     throw Failure{Usage, "exactly one of --problem, --pack, --pool and --model is needed"};
   if (const auto status = sluice::failWithoutFolder("sluice-plan"))
     return *status;

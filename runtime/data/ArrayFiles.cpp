@@ -68,6 +68,8 @@ static std::string otherKind(const std::string &path) {
                                        {".bin", "tokens"}})
       if (endsWith(path, ending))
         return text("; a file is ", kind, ":", path);
+    if (isImageName(path) || isOtherImageName(path))
+      return text("; images are read by the folder: imagefolder:", parentFolder(path));
     return "";
   }
   const auto anyImage = [&](const std::string &folder) {

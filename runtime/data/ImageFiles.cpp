@@ -100,15 +100,12 @@ std::vector<uint8_t> readImageFile(const std::string &path) {
 }
 
 void CountedPaths::note(const std::string &path) {
-  constexpr size_t told = 10;
   ++noted;
-  if (first.size() < told)
+  if (first.size() < shownNames)
     first.push_back(path);
 }
 
-std::string CountedPaths::names() const {
-  return text(someOf(first), noted > static_cast<int64_t>(first.size()) ? ", ..." : "");
-}
+std::string CountedPaths::names() const { return someOf(first, static_cast<size_t>(noted)); }
 
 std::string CountedPaths::otherText() const {
   return text(noted, noted == 1 ? " image is" : " images are", " neither JPEG nor PNG: ", names(),

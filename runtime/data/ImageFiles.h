@@ -30,12 +30,12 @@ void checkInside(const std::string &path, const std::string &root);
 /// All bytes of a file. Throws DataError for one of more than 256 MiB.
 std::vector<uint8_t> readImageFile(const std::string &path);
 
-/// Of many paths the first ten, and how many there are.
+/// Of many paths the first, and how many there are.
 class CountedPaths {
 public:
   void note(const std::string &path);
   int64_t count() const { return noted; }
-  /// "'a', 'b', ..."
+  /// "'a', 'b' and 12 more"
   std::string names() const;
   /// Of images that are not read: how many, which, and what to do.
   std::string otherText() const;

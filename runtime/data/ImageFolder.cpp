@@ -15,21 +15,33 @@ namespace fs = std::filesystem;
 namespace sluice {
 
 std::vector<std::string> ImageFolder::notes() const {
-  std::vector<std::string> list;
+  std::vector<std::string> list = leftOut();
   if (!numbering.empty())
-    list.push_back(numbering);
-  if (others.count() > 0)
-    list.push_back(others.otherText() + "; they are left out");
+    list.insert(list.begin(), numbering);
   return list;
 }
 
-std::vector<std::string> ImageFolder::warnings() const {
-  if (!guessed)
+std::vector<std::string> ImageFolder::leftOut() const {
+  if (others.count() == 0)
     return {};
-  return {text(folder, " has ", names.size(), names.size() == 1 ? " folder" : " folders", ", the model tells ",
-               classesOfProgram(), " classes apart, and nothing says what these are called: the folders are taken for ",
-               "the first ones in the order of their names. If a class has no folder, those after it get wrong ",
-               "numbers: name all ", classesOfProgram(), " in order with --class NAME")};
+  return {others.otherText() + "; they are left out"};
+}
+
+std::vector<std::string> ImageFolder::warnings() const {
+  std::vector<std::string> list;
+  if (guessed)
+    list.push_back(
+        text(folder, " has ", names.size(), names.size() == 1 ? " folder" : " folders", ", the model tells ",
+             classesOfProgram(), " classes apart, and nothing says what these are called: the folders are taken for ",
+             "the first ones in the order of their names. If a class has no folder, those after it get wrong ",
+             "numbers: name all ", classesOfProgram(), " in order with --class NAME"));
+  if (nested) {
+    const auto train = std::find_if(names.begin(), names.end(), [](const auto &n) { return n.rfind("train", 0) == 0; });
+    list.push_back(text(folder, ": no image lies in its folders ", someOf(names), " themselves, only in folders of ",
+                        "these, which do not count as classes: if they are to, name the folder that holds them, as ",
+                        "imagefolder:", joinPath(folder, train == names.end() ? names[0] : *train)));
+  }
+  return list;
 }
 
 ImageFolder::ImageFolder(const std::string &folder, const Program &program, const SourceOptions &options)
@@ -38,6 +50,7 @@ ImageFolder::ImageFolder(const std::string &folder, const Program &program, cons
     takeOffered(options.offered);
   const bool known = !names.empty();
   addClasses(options.skipBad, known);
+  nested = targets && !known && !anyDirectly;
   guessed = !known && static_cast<int64_t>(names.size()) < classesOfProgram();
   if (files.empty())
     throw DataError(text(folder, " has no ", targets ? "subfolder with " : "", ".jpg, .jpeg or .png",
@@ -97,7 +110,7 @@ void ImageFolder::addClasses(bool skip, bool known) {
       throw DataError(
           text(path, ": the class has no .jpg, .jpeg or .png: ", others.count() > 0 ? others.otherText() + ", " : "",
                "remove the folder, or give --on-bad-data=skip"));
-    skipped.note(text("class ", name, " has no images"));
+    skipped.note(text(path, ": the class has no images"));
   }
   skipped.sayHowMany(text("the classes of ", folder));
 }
@@ -112,6 +125,7 @@ void ImageFolder::addImages(const std::string &ofClass, int64_t label) {
       if (isImageName(name)) {
         checkInside(path, folder);
         files.push_back({path, label});
+        anyDirectly |= inner == ofClass;
       } else if (isOtherImageName(name)) {
         others.note(path);
       }

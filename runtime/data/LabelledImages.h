@@ -50,7 +50,9 @@ public:
   ClassNames classNames() const override;
   /// Of images in formats that are not read, and whose numbers the classes have.
   std::vector<std::string> notes() const override;
-  /// Of folders that are fewer than the program's classes, and have no names to go by.
+  std::vector<std::string> leftOut() const override;
+  /// Of folders that are fewer than the program's classes, and have no names to go by, and of such that hold folders
+  /// alone.
   std::vector<std::string> warnings() const override;
 
 private:
@@ -68,6 +70,8 @@ private:
   std::vector<std::string> names; ///< of the classes
   CountedPaths others;            ///< images that are not read
   std::string numbering;          ///< a note on it; empty: nothing to say
+  bool anyDirectly = false;       ///< whether an image lies in a class's folder itself, not in a folder in it
+  bool nested = false;            ///< no image does, and nothing says that these are the classes
   bool guessed = false;           ///< the folders' own order is their numbers, and there are fewer than classes
 };
 

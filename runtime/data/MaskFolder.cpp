@@ -199,7 +199,7 @@ std::string MaskFolder::foldersText() const {
   return text(folders, folders == 1 ? " folder in " : " folders in ", words.images, " not looked into");
 }
 
-std::vector<std::string> MaskFolder::notes() const {
+std::vector<std::string> MaskFolder::leftOut() const {
   std::vector<std::string> list;
   if (others.count() > 0)
     list.push_back(others.otherText() + "; they are left out");

@@ -40,7 +40,8 @@ public:
   std::string name(int input, int64_t sample) const override;
   std::string fileStem(int64_t sample) const override;
   std::optional<std::string> maskValues() const override { return words.values; }
-  std::vector<std::string> notes() const override;
+  std::vector<std::string> notes() const override { return leftOut(); }
+  std::vector<std::string> leftOut() const override;
   /// Masks are packed: looking at all of many would take minutes.
   int64_t samplesToCheck() const override { return 1000; }
 

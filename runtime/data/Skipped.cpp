@@ -15,7 +15,7 @@ static constexpr int64_t told = 10;
 void Skipped::note(const std::string &what) {
   const std::lock_guard<std::mutex> lock(mutex);
   if (++noted <= told)
-    std::fprintf(stderr, "skipped: %s%s\n", printable(what).c_str(),
+    std::fprintf(stderr, "skipped: %s%s\n", printable(text(from, from.empty() ? "" : ": ", what)).c_str(),
                  noted == told ? " (more are counted, not told)" : "");
 }
 

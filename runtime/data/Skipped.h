@@ -5,11 +5,14 @@
 #include <cstdint>
 #include <mutex>
 #include <string>
+#include <utility>
 
 namespace sluice {
 
 class Skipped {
 public:
+  /// `from`: of which data, as "training data"; empty: what is noted says it.
+  explicit Skipped(std::string from = "") : from(std::move(from)) {}
   /// Any thread.
   void note(const std::string &what);
   int64_t count() const { return noted; }
@@ -17,6 +20,7 @@ public:
   void sayHowMany(const std::string &of) const;
 
 private:
+  const std::string from;
   std::mutex mutex;
   int64_t noted = 0;
 };

@@ -72,6 +72,8 @@ public:
 
   /// What whoever starts a run should know of how its values are taken, a line each.
   virtual std::vector<std::string> notes() const { return {}; }
+  /// What of its files is not read, a part of notes().
+  virtual std::vector<std::string> leftOut() const { return {}; }
   /// The same of what is probably wrong.
   virtual std::vector<std::string> warnings() const { return {}; }
 

@@ -44,6 +44,8 @@ std::string partialName(const std::string &folder, int number, const std::string
 bool lockPartial(int descriptor);
 /// All bytes, at a place of a file; errors are about `name`.
 void writeAll(int descriptor, uint64_t offset, const void *from, size_t bytes, const std::string &name);
+/// A whole file, in place: of a folder that nobody else looks into yet. Throws DataError about `name`.
+void writeFile(const std::string &path, const std::string &bytes, const std::string &name);
 /// Removes what writers that were killed left in the folder.
 void removeStalePartials(const std::string &folder);
 /// A new name is durable only when its folder is; some file systems cannot sync folders, which is no failure.

@@ -6,7 +6,6 @@
 #include "runtime/Kernels.h"
 #include "runtime/Printable.h"
 #include "runtime/Watchdog.h"
-#include "runtime/program/Initialize.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -53,12 +52,13 @@ static void watch(Session &session, const Program &program, std::function<void(c
 }
 
 void beginSession(Session &session, const Program &program, const StepState &state,
-                  std::map<int, ParameterGroup> groups, bool graphs, std::function<void(const std::string &)> say) {
+                  std::map<int, ParameterGroup> groups, bool graphs, std::function<void(const std::string &)> say,
+                  const GivenLater &later) {
   session.state = state;
   session.enableGraphs(graphs);
   watch(session, program, std::move(say));
   session.groups = std::move(groups);
-  initializeVariables(session, program, state.seed);
+  initializeVariables(session, program, state.seed, later);
 }
 
 void requireUnused(const std::string &flag, const std::string &path) {

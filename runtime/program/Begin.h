@@ -4,6 +4,7 @@
 #pragma once
 
 #include "runtime/Program.h"
+#include "runtime/program/Initialize.h"
 
 #include <functional>
 #include <map>
@@ -20,10 +21,11 @@ void prepareKernels(const Program &program, const Entry &entry, std::optional<in
 /// host memory.
 std::unique_ptr<Session> openSession(const Program &program, size_t deviceBytes, const char *hostFile);
 
-/// Sets what steps read, and gives all variables their first values; averages have none before startAverages(). `say`
-/// hears of a kernel that does not end.
+/// Sets what steps read, and gives all variables their first values, but for those of the weights file that are given
+/// later; averages have none before startAverages(). `say` hears of a kernel that does not end.
 void beginSession(Session &session, const Program &program, const StepState &state,
-                  std::map<int, ParameterGroup> groups, bool graphs, std::function<void(const std::string &)> say);
+                  std::map<int, ParameterGroup> groups, bool graphs, std::function<void(const std::string &)> say,
+                  const GivenLater &later = nullptr);
 
 /// Throws UsageError for a file of somebody else's, which the arena file would replace; `flag` names it.
 void requireUnused(const std::string &flag, const std::string &path);

@@ -68,11 +68,11 @@ public:
   /// Nothing is written into the session before all tensors were found to fit. Throws DataError where the session's
   /// frozen weights are not those of a checkpoint that lacks them.
   void load(Session &session) const;
+  /// Whether the checkpoint is to have it.
+  bool isCarried(const Variable &variable) const;
 
 private:
   void checkTensors() const;
-  /// Whether the checkpoint is to have it.
-  bool isCarried(const Variable &variable) const;
 
   const Program &program;
   SafetensorsFile file;

@@ -52,8 +52,12 @@ Dataset::Dataset(const DataOptions &options, const Program &program, std::unique
   if (options.padded && split && count == 0)
     throw DataError(text(options.where, part, "no sample: ", options.validationPercent, " % of ", source->samples(),
                          " are less than one"));
-  if (count < (options.padded ? 1 : program.batch))
-    throw DataError(text(options.where, part, count, " samples, one batch takes ", program.batch));
+  if (count < (options.padded ? 1 : program.batch)) {
+    std::string left;
+    for (const std::string &what : source->leftOut())
+      left += "; " + what;
+    throw DataError(text(options.where, part, count, " samples, one batch takes ", program.batch, left));
+  }
   checkAllRanges();
   if (options.padded)
     leaveOutBad();

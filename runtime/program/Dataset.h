@@ -27,8 +27,9 @@ struct Position {
 };
 
 struct DataOptions {
-  std::string where; ///< DIR, "synthetic" or KIND:PATH
-  uint64_t seed = 0; ///< of order, split and synthetic data
+  std::string where;                     ///< DIR, "synthetic" or KIND:PATH
+  std::string purpose = "training data"; ///< what messages call it beside its place
+  uint64_t seed = 0;                     ///< of order, split and synthetic data
   bool shuffle = false;
   bool targets = true; ///< false: nothing of the target is read, its slot is filled with zeros (new data)
   bool padded = false; ///< the last samples of an epoch make a batch too, filled up with repetitions of the last one
@@ -52,8 +53,8 @@ struct DataOptions {
   int workers = 1;        ///< threads that read samples, the caller's among them
 };
 
-/// What the command line says of data in general: everything but `where`, `shuffle`, `share`, `targets`, `padded`,
-/// `mixup` and `images.random`.
+/// What the command line says of data in general: everything but `where`, `purpose`, `shuffle`, `share`, `targets`,
+/// `padded`, `mixup` and `images.random`.
 DataOptions dataOptions(const Arguments &arguments, uint64_t seed);
 
 class Dataset {
@@ -158,7 +159,7 @@ private:
   bool byClass = true; ///< so far
   std::set<int64_t> bad;
   int64_t leftOut = 0; ///< of these
-  Skipped told;
+  Skipped told{options.purpose};
   std::unordered_map<int64_t, int64_t> instead; ///< of bad ones the next good one, counting members
   std::unordered_map<int64_t, ImageSize> sizes; ///< of the images of samples, where they are to be remembered
   std::mutex badMutex;                          ///< and of these

@@ -7,6 +7,7 @@
 #include "runtime/files/OutputFile.h"
 #include "runtime/files/Safetensors.h"
 #include "runtime/program/Adapters.h"
+#include "runtime/program/Initialize.h"
 #include "runtime/program/TensorIO.h"
 #include "runtime/program/WeightNames.h"
 
@@ -91,7 +92,7 @@ void checkExport(const WeightFile &to, const Program &program) {
     throw UsageError(text("--export ", to.path, ": a map is for FILE.safetensors; ONNX keeps the names of the model"));
   if (to.trainedOnly)
     throw UsageError(text("--export ", to.path, ": trained-only is for FILE.safetensors; an ONNX model is whole"));
-  InputFile{besideProgram(program.exportTemplate)};
+  InputFile{templateBeside(program)};
 }
 
 /// A protobuf field of so many bytes.
@@ -117,7 +118,7 @@ void exportModel(const std::string &words, Session &session, const Program &prog
   if (to.isSafetensors())
     return exportWeights(to, session, program, metadata);
   const std::string &path = to.path;
-  InputFile original(besideProgram(program.exportTemplate));
+  InputFile original(templateBeside(program));
   OutputFile copy(path);
   copyAll(original, copy);
   const std::optional<MergedWeights> merged = mergedBy(to, session, program);

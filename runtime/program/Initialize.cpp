@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <system_error>
@@ -83,15 +84,49 @@ static void copyVariable(Session &session, const Program &program, const Variabl
   throw std::logic_error(text("variable '", to.name, "' begins as '", to.source, "', which is not there"));
 }
 
-void initializeVariables(Session &session, const Program &program, uint64_t seed) {
+static bool isMissing(const std::string &path) {
+  std::error_code ignored;
+  return !std::filesystem::exists(path, ignored);
+}
+
+std::string templateBeside(const Program &program) {
+  const std::string path = besideProgram(program.exportTemplate);
+  if (isMissing(path))
+    throw DataError(text(path, " is missing, the model that --export FILE.onnx fills in: move it along with the ",
+                         "program; --export FILE.safetensors needs none"));
+  return path;
+}
+
+static std::string weightsBeside(const Program &program) {
+  const std::string path = besideProgram(program.weightsFile);
+  if (!isMissing(path))
+    return path;
+  const bool constants =
+      std::any_of(program.variables, program.variables + program.variableCount, [](const Variable &variable) {
+        return variable.init == Init::File && !isSaved(variable, /*trainedOnly=*/false);
+      });
+  const bool alone = program.exportTemplate && isMissing(besideProgram(program.exportTemplate));
+  throw DataError(
+      text(path, " is missing, which holds the program's first weights", constants ? " and constants" : "",
+           alone ? text("; so is ", program.exportTemplate, ", the model that --export FILE.onnx fills in") : "",
+           ": move ", alone ? "both" : "it", " along with the program",
+           constants ? "" : "; a whole checkpoint, by --resume, needs no first weights"));
+}
+
+void initializeVariables(Session &session, const Program &program, uint64_t seed, const GivenLater &later) {
+  const auto isGiven = [&](const Variable &variable) {
+    return variable.init == Init::Copy || (variable.init == Init::File && later && later(variable));
+  };
   std::unique_ptr<SafetensorsFile> weights;
-  if (program.weightsFile)
-    weights = std::make_unique<SafetensorsFile>(besideProgram(program.weightsFile));
+  if (program.weightsFile &&
+      std::any_of(program.variables, program.variables + program.variableCount,
+                  [&](const Variable &variable) { return variable.init == Init::File && !isGiven(variable); }))
+    weights = std::make_unique<SafetensorsFile>(weightsBeside(program));
   if (weights)
     checkIdentity(*weights, program);
   for (int i = 0; i < program.variableCount; ++i) {
     const Variable &variable = program.variables[i];
-    if (variable.init == Init::Copy)
+    if (isGiven(variable))
       continue;
     std::optional<TensorReader> reader;
     if (variable.init == Init::File) {

@@ -4,10 +4,20 @@
 
 #include "runtime/Program.h"
 
+#include <functional>
+#include <string>
+
 namespace sluice {
 
-/// Throws DataError when the weights file is missing or does not hold what the program expects.
-void initializeVariables(Session &session, const Program &program, uint64_t seed);
+/// Which variables get their values from elsewhere afterwards, as from a checkpoint.
+using GivenLater = std::function<bool(const Variable &)>;
+
+/// The weights file is read only for what is not given later. Throws DataError when it is missing or does not hold what
+/// the program expects.
+void initializeVariables(Session &session, const Program &program, uint64_t seed, const GivenLater &later = nullptr);
+
+/// Path of the export template. Throws DataError where it is missing.
+std::string templateBeside(const Program &program);
 
 /// Running averages begin as what their parameters are, which have their first values.
 void startAverages(Session &session, const Program &program);

@@ -192,12 +192,15 @@ static Preparation preparationFor(const Arguments &arguments, const TrainingFile
 }
 
 /// What a session has before any weights are loaded.
-static void begin(Session &session, const Program &program, const Arguments &arguments, const StepState &state) {
-  beginSession(session, program, state, parameterGroups(arguments.groups, program), !arguments.noGraph,
-               [&arguments](const std::string &what) {
-                 std::fprintf(stderr, "%s: warning: %s; interrupt twice to end without it\n",
-                              printable(arguments.name).c_str(), printable(what).c_str());
-               });
+static void begin(Session &session, const Program &program, const Arguments &arguments, const StepState &state,
+                  const std::optional<SavedRun> &saved) {
+  beginSession(
+      session, program, state, parameterGroups(arguments.groups, program), !arguments.noGraph,
+      [&arguments](const std::string &what) {
+        std::fprintf(stderr, "%s: warning: %s; interrupt twice to end without it\n", printable(arguments.name).c_str(),
+                     printable(what).c_str());
+      },
+      [&saved](const Variable &variable) { return saved && saved->isCarried(variable); });
 }
 
 /// `scratch`: where what --profile-errors needs begins.
@@ -246,7 +249,7 @@ static void runProgram(Arguments arguments, const Program &program, const Entry 
   {
     const std::unique_ptr<Session> opened = openSession(program, scratch, arguments);
     Session &session = *opened;
-    begin(session, program, arguments, state);
+    begin(session, program, arguments, state, saved);
     if (initial)
       initial->load(session);
     startAverages(session, program);
@@ -288,7 +291,9 @@ static int runGuarded(int argc, char **argv, const Program &program, const Entry
     arguments.name = name;
     arguments.path = path;
     runProgram(arguments, program, entry);
-    if (std::fflush(stdout) != 0 || std::ferror(stdout))
+    if (std::fflush(stdout) != 0)
+      throw systemError("write", "standard output");
+    if (std::ferror(stdout))
       throw DataError("cannot write standard output");
     return 0;
   } catch (const Interrupted &interrupted) {

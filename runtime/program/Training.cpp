@@ -213,12 +213,16 @@ void Trainer::finishCheckpoints() {
     checkpoints->finish();
 }
 
-/// What whoever interrupted the run may want to know.
+/// What whoever interrupted the run may want to know, also where nobody reads the standard output any more.
 void Trainer::sayHowToGoOn() const {
-  std::printf("interrupted after step %lld; %s%s\n", static_cast<long long>(run.step),
-              checkpoints && files.training ? "go on with: " : "nothing was saved: no --checkpoint was given",
-              checkpoints && files.training ? printable(commandByRecipe(arguments, *arguments.checkpoint)).c_str()
-                                            : "");
+  const std::string line =
+      text("interrupted after step ", run.step, "; ",
+           checkpoints && files.training ? "go on with: " + printable(commandByRecipe(arguments, *arguments.checkpoint))
+                                         : "nothing was saved: no --checkpoint was given",
+           "\n");
+  std::fputs(line.c_str(), stdout);
+  if (std::fflush(stdout) != 0 || std::ferror(stdout))
+    std::fputs(line.c_str(), stderr);
 }
 
 /// What only the first steps of a run do.

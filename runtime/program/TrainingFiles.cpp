@@ -63,6 +63,7 @@ void TrainingFiles::openData(const Arguments &arguments, const Program &program,
   options.padded = true; // each sample counts once
   if (arguments.evaluate || arguments.validationSplit) {
     options.where = arguments.evaluate ? *arguments.evaluate : *arguments.data;
+    options.purpose = "evaluation data";
     options.share = arguments.evaluate ? DataOptions::Share::All : DataOptions::Share::Validation;
     evaluation = std::make_unique<Dataset>(options, program);
     classes.merge(evaluation->classNames());
@@ -75,6 +76,7 @@ void TrainingFiles::openData(const Arguments &arguments, const Program &program,
   }
   if (arguments.predict) {
     options.where = *arguments.predict;
+    options.purpose = "data to predict";
     options.share = DataOptions::Share::All;
     options.targets = false;
     if (!namesSamples(*arguments.output)) {

@@ -167,6 +167,12 @@ TEST(Roles, ConstantNodesOfPyTorchAreConstants) {
   ASSERT_TRUE(model.module) << model.error;
   EXPECT_EQ(model.variable("c").getRole(), Role::Constant);
   EXPECT_TRUE(model.variable("c").getValue());
+  TrainingSpec spec;
+  spec.train = {"c"};
+  ImportedModel trained(proto, spec);
+  ASSERT_TRUE(trained.module) << trained.error;
+  EXPECT_EQ(trained.variable("c").getRole(), Role::Parameter);
+  EXPECT_THAT(trained.report.remarks, testing::Not(testing::Contains(HasSubstr("--train changes nothing"))));
 }
 
 /// ONNX's light_* models: every weight comes out of ConstantOfShape.

@@ -76,6 +76,27 @@ TEST_F(TiedNames, AreNoneOfModulesThatAreCalledPastTheOnesAroundThem) {
             (Names{{"blocks.0.l.weight", {"k.weight"}}}));
 }
 
+/// PEFT calls base_model.model itself, so that no path has base_model.
+TEST_F(TiedNames, BeginAsAllParametersDo) {
+  const auto asIn = [this](const std::string &prefix, const std::string &table) {
+    for (auto &initializer : *model.mutable_graph()->mutable_initializer()) {
+      const std::string name = initializer.dims(0) == 10 ? table : prefix + "model.blocks.0.l.weight";
+      rename(*model.mutable_graph(), initializer.name(), name);
+      initializer.set_name(name);
+    }
+  };
+  const std::vector<std::string> modules = {"/model/wte",        "/model/blocks.0/l", "/model/blocks.0/l",
+                                            "/model/blocks.1/l", "/model/blocks.1/l", "/model/head",
+                                            "/model/head"};
+  asIn("base_model.", "base_model.model.wte.weight");
+  EXPECT_EQ(found(modules), (Names{{"base_model.model.blocks.0.l.weight", {"base_model.model.blocks.1.l.weight"}},
+                                   {"base_model.model.wte.weight", {"base_model.model.head.weight"}}}));
+  // Where one lacks it, it is not known what others lack.
+  asIn("", "base_model.model.wte.weight");
+  EXPECT_EQ(found(modules), (Names{{"model.blocks.0.l.weight", {"model.blocks.1.l.weight"}},
+                                   {"base_model.model.wte.weight", {"model.head.weight"}}}));
+}
+
 TEST_F(TiedNames, FollowFromTheClassesOfTorchExport) {
   const std::vector<std::string> modules = {"wte",        "blocks.0.l", "blocks.0.l", "blocks.1.l",
                                             "blocks.1.l", "head",       "head"};

@@ -282,15 +282,16 @@ TEST_P(CallMutation, TypesAndLayoutsAreTheOps) {
 }
 
 TEST_P(CallMutation, ScratchIsWhatKernelsAskFor) {
-  expectRefused([](RunOp run) { return run.getScratch() ? 3 : 0; },
-                [&](RunOp run, size_t n) {
-                  BufferOp scratch = slot(run.getScratch());
-                  const int64_t bytes = static_cast<int64_t>(scratch.getBytes());
-                  if (n == 0)
-                    run.getScratchMutable().clear();
-                  else
-                    scratch.setBytes(n == 1 ? bytes - 1 : (bytes + 1) / 2);
-                });
+  EXPECT_GE(expectRefused([](RunOp run) { return run.getScratch() ? 3 : 0; },
+                          [&](RunOp run, size_t n) {
+                            BufferOp scratch = slot(run.getScratch());
+                            const int64_t bytes = static_cast<int64_t>(scratch.getBytes());
+                            if (n == 0)
+                              run.getScratchMutable().clear();
+                            else
+                              scratch.setBytes(n == 1 ? bytes - 1 : (bytes + 1) / 2);
+                          }),
+            3u);
 }
 
 /// Copies bring back what they took away.

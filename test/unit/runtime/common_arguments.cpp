@@ -62,6 +62,8 @@ TEST(Arguments, RefusesUnknownAndMissing) {
                                     {"--ephocs", "--epochs"},
                                     {"--learning", ""},
                                     {"--learning-rate", "--lr"},
+                                    {"--learning_rate", "--lr"},
+                                    {"--learningRate", "--lr"},
                                     {"--validation_split=20%", "--validation-split"},
                                     {"--x", ""}}) {
     const std::string message = text("unknown flag '", std::string(word).substr(0, std::string(word).find('=')),

@@ -70,7 +70,7 @@ TEST_F(DataFlags, BadDataStopOrAreSkipped) {
   expectFailure(1, "--data data --epochs 1", "target.npy: sample 5 holds 3, 'target' must lie between 0 and 2");
   expectFailure(1, "--data data --epochs 1 --on-bad-data stop", "sample 5 holds 3");
   ASSERT_EQ(run("--data data --epochs 1 --on-bad-data skip --log log.jsonl"), 0) << err;
-  EXPECT_THAT(err, testing::HasSubstr("skipped: data/target.npy: sample 5 holds 3"));
+  EXPECT_THAT(err, testing::HasSubstr("skipped: training data: data/target.npy: sample 5 holds 3"));
   EXPECT_THAT(out, testing::HasSubstr("1 of 22 training samples were bad and replaced by others"));
   EXPECT_EQ(log().back()["skipped_samples"], 1);
   expectFailure(2, "--data data --on-bad-data maybe", "--on-bad-data expects stop|skip|keep, got 'maybe'");
@@ -106,6 +106,8 @@ TEST_F(DataFlags, BadSamplesAreLeftOutOfEvaluationAndPredictions) {
   writeData();
   ASSERT_EQ(run(what + "--on-bad-data skip --log bad.jsonl --output bad.csv"), 0) << err;
   EXPECT_THAT(out, testing::HasSubstr(" on 19 samples, 3 bad ones left out\n"));
+  EXPECT_THAT(err, testing::HasSubstr("skipped: evaluation data: data/target.npy: sample 6 holds 3"));
+  EXPECT_THAT(err, testing::HasSubstr("skipped: data to predict: data/input.npy: sample 5 holds NaN"));
   EXPECT_THAT(out, testing::HasSubstr("3 of 22 evaluation samples were bad and left out"));
   // The targets are not read for predictions.
   EXPECT_THAT(out, testing::HasSubstr("predictions:   20 samples in bad.csv, 2 bad ones left out"));
@@ -140,6 +142,9 @@ TEST_F(DataFlags, SaysWhatOtherKindItMayBe) {
                 "cannot open photos/input.npy: No such file or directory; a folder of images is "
                 "imagefolder:photos, with a subfolder for each class, or segmentation:photos,masks=");
   expectFailure(1, "--evaluate t.csv", "cannot open t.csv/input.npy: Not a directory; a file is csv:t.csv");
+  expectFailure(1, "--predict photos/cats/1.jpg --output scores.csv",
+                "cannot open photos/cats/1.jpg/input.npy: Not a directory; images are read by the folder: "
+                "imagefolder:photos/cats");
   expectFailure(1, "--data nowhere", "cannot open nowhere/input.npy: No such file or directory\n");
   labels[3] = -100;
   writeData();

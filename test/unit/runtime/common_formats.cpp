@@ -51,12 +51,41 @@ TEST(ImageFolder, CountsImagesThatItDoesNotRead) {
   const auto notes = Dataset(from("imagefolder:" + folder.path), program).notes();
   ASSERT_EQ(notes.size(), 1u);
   EXPECT_THAT(notes[0], testing::StartsWith("13 images are neither JPEG nor PNG: '" + folder.path + "/a/10.WEBP'"));
+  EXPECT_THAT(notes[0], testing::HasSubstr("/a/17.WEBP' and 5 more; convert them"));
   EXPECT_THAT(notes[0], testing::HasSubstr("they are left out"));
   std::filesystem::remove_all(folder / "c");
   std::filesystem::create_directory(folder / "c");
   folder.write("c/1.webp", "RIFF");
   expectError<DataError>([&] { Dataset(from("imagefolder:" + folder.path), program); },
                          "/c: the class has no .jpg, .jpeg or .png: 14 images are neither JPEG nor PNG");
+  // Where a batch is not filled they are why.
+  for (const char *name : {"a/2.png", "b", "c"})
+    std::filesystem::remove_all(folder / name);
+  expectError<DataError>([&] { Dataset(from("imagefolder:" + folder.path), program); },
+                         " holds 1 samples, one batch takes 2; 12 images are neither JPEG nor PNG: ");
+}
+
+/// As many folders as the model has classes, so that nothing else tells.
+TEST(ImageFolder, WarnsOfAFolderAboveThatOfTheClasses) {
+  Folder folder;
+  for (const char *name : {"new/all", "train/cat", "train/dog", "validation/cat"}) {
+    std::filesystem::create_directories(folder / name);
+    folder.write(name + std::string("/1.png"), picture("grey.png"));
+  }
+  const Program program = programWith(images);
+  DataOptions options = from("imagefolder:" + folder.path);
+  EXPECT_THAT(Dataset(options, program).warnings(),
+              testing::ElementsAre(testing::AllOf(
+                  testing::HasSubstr("no image lies in its folders 'new', 'train', 'validation' themselves"),
+                  testing::EndsWith("as imagefolder:" + folder.path + "/train"))));
+  options.classes = {"new", "train", "validation"}; // somebody says so
+  EXPECT_TRUE(Dataset(options, program).warnings().empty());
+  options.classes.clear();
+  options.targets = false;
+  EXPECT_TRUE(Dataset(options, program).warnings().empty());
+  options.targets = true;
+  folder.write("new/1.png", picture("grey.png"));
+  EXPECT_TRUE(Dataset(options, program).warnings().empty());
 }
 
 /// As torchvision's ImageFolder: folders sorted by their whole paths, the images of each by name.

@@ -242,7 +242,27 @@ TEST_F(TinyProgram, ReadsWeightsBesideItself) {
   writeSafetensors(folder / "tiny.safetensors", {}, {{"fc.weight", DataType::F32, {3, 8}, put(w)}});
   expectFailure(1, "--data data", "tiny.safetensors: there is no tensor 'fc.bias'", "file");
   std::filesystem::remove(folder / "tiny.safetensors");
-  expectFailure(1, "--data data", "tiny.safetensors: No such file", "file");
+  expectFailure(1, "--data data",
+                "/tiny.safetensors is missing, which holds the program's first weights; so is tiny.onnx-template, the "
+                "model that --export FILE.onnx fills in: move both along with the program; a whole checkpoint, by "
+                "--resume, needs no first weights",
+                "file");
+}
+
+/// A program that was moved alone goes on from a whole checkpoint.
+TEST_F(TinyProgram, NeedsNoFirstWeightsToGoOn) {
+  ASSERT_EQ(run("--data data --steps 3 --checkpoint c --checkpoint-trained-only", "frozen"), 0) << err;
+  const std::string missing = "/tiny.safetensors is missing, which holds the program's first weights";
+  expectFailure(1, "--resume c --evaluate data", missing + "; so is ", "file frozen");
+  expectFailure(1, "--resume c --evaluate data", missing + " and constants; so is ", "file constant");
+  ASSERT_EQ(run("--data data --steps 3 --checkpoint d"), 0) << err;
+  ASSERT_EQ(run("--data data --steps 5 --resume d --log rest", "file"), 0) << err;
+  ASSERT_EQ(run("--data data --steps 5 --log whole"), 0) << err;
+  EXPECT_EQ(losses("rest")[5], losses("whole")[5]);
+  expectFailure(1, "--resume d --export out.onnx",
+                "/tiny.onnx-template is missing, the model that --export FILE.onnx fills in: move it along with the "
+                "program; --export FILE.safetensors needs none",
+                "file");
 }
 
 TEST_F(TinyProgram, EvaluatesAlone) {
@@ -318,7 +338,7 @@ TEST_F(TinyProgram, LossThatIsNotFiniteExitsWithFiveAndKeepsTheCheckpoint) {
 TEST_F(TinyProgram, FullDiskIsAnErrorAndKeepsTheCheckpoint) {
   expectFailure(1, "--data data --log /dev/full", "cannot write log /dev/full: No space left on device");
   EXPECT_EQ(shell("./tiny --plan >/dev/full"), 1);
-  expectError("cannot write standard output");
+  expectError("cannot write standard output: No space left on device");
   ASSERT_EQ(run("--data data --steps 2 --checkpoint c"), 0) << err;
   std::string former = folder.read("c/checkpoint.safetensors");
   // A file size limit stands for the full disk; the shell ignores the signal that comes with it.

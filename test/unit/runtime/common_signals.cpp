@@ -61,6 +61,8 @@ TEST_F(Signals, TheReaderOfTheOutputMayGo) {
       0);
   EXPECT_EQ(folder.read("status"), "141\n");
   expectSaved();
+  EXPECT_THAT(err, testing::MatchesRegex("interrupted after step [0-9]+; go on with: ./tiny --recipe=c/recipe.toml "
+                                         "--resume=c\n"));
   // The pipe has a reader before the program opens it, and none after nine lines.
   EXPECT_EQ(shell("mkfifo pipe; exec 3<>pipe; ./tiny --data data --epochs 100000000 --checkpoint d --log pipe 3>&- & "
                   "head -n 9 <&3 >/dev/null; exec 3>&-; wait $!"),

@@ -4,7 +4,8 @@
 // kernels is exercised. Variants for tests come from the environment: TINY=file (weights from tiny.safetensors beside
 // it), adam (a program that claims another optimizer), small-workspace (the plan reserved too little scratch), huge
 // (arenas no machine has), offload (the logits leave the device), storage (they leave for a file), hang (no step ends),
-// other-model (another identity), hostile (a name that is markup), host-budget (no room for a copy of the variables).
+// frozen and constant (so is the weight), other-model (another identity), hostile (a name that is markup), host-budget
+// (no room for a copy of the variables).
 #include "runtime/Runtime.h"
 
 #include <cstdlib>
@@ -111,9 +112,10 @@ SLUICE_SEQUENCE static void evaluate(Session &s) {
 
 int main(int argc, char **argv) {
   const Init init = variant("file") ? Init::File : Init::Kaiming;
-  const Role weightRole = variant("frozen") ? Role::Constant : Role::Parameter; // as checkpoints and exports see it
+  // As checkpoints and exports see it, the latter if it is in the file.
+  const Role weightRole = variant("frozen") || variant("constant") ? Role::Constant : Role::Parameter;
   const Variable variables[] = {
-      {"fc.weight", weight, weightRole, init, 8, 3, exportOffset},
+      {"fc.weight", weight, weightRole, init, 8, 3, variant("constant") ? -1 : exportOffset},
       {"fc.bias", bias, Role::Parameter, variant("file") ? Init::File : Init::Zero, 0, 0, exportOffset + 96},
       {"fc.weight/momentum", weightMomentum, Role::Optimizer, Init::Zero},
       {"fc.bias/momentum", biasMomentum, Role::Optimizer, Init::Zero},
