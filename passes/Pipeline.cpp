@@ -35,33 +35,33 @@ static void addLinearizing(OpPassManager &pm, const PipelineOptions &options) {
     pm.addPass(createHomeVariables({options.stateHome, options.device, options.profile}));
 }
 
-void sluice::addPasses(OpPassManager &pm, Stage from, Stage until, const PipelineOptions &options, int64_t shrink,
+void sluice::addPasses(OpPassManager &pm, Level from, Level until, const PipelineOptions &options, int64_t shrink,
                        PlanningFailure *cause) {
-  const auto reaches = [&](Stage stage) { return from < stage && stage <= until; };
-  if (reaches(Stage::Training)) {
+  const auto reaches = [&](Level level) { return from < level && level <= until; };
+  if (reaches(Level::Training)) {
     pm.addPass(createRecompose());
     pm.addPass(createBuildBackward());
   }
-  if (reaches(Stage::Linearized))
+  if (reaches(Level::Linearized))
     addLinearizing(pm, options);
-  if (reaches(Stage::Planned)) {
+  if (reaches(Level::Planned)) {
     pm.addPass(createPlanMemory({options.strategy, options.budget, options.device, options.profile, options.allowLossy,
                                  options.target, shrink, options.hostBudget, options.oneMemory, options.errorBudget,
                                  options.home},
                                 cause));
     pm.addPass(createApplyPlan());
   }
-  if (reaches(Stage::Scheduled))
+  if (reaches(Level::Scheduled))
     pm.addPass(createScheduleStreams());
-  if (reaches(Stage::Scheduled) && options.groupLaunches)
+  if (reaches(Level::Scheduled) && options.groupLaunches)
     pm.addPass(createGroupLaunches());
-  if (reaches(Stage::Placed))
+  if (reaches(Level::Placed))
     pm.addPass(createAssignSlots({0, options.hostBudget}, cause));
 }
 
-void sluice::addGrouping(OpPassManager &pm, Stage reached) {
+void sluice::addGrouping(OpPassManager &pm, Level reached) {
   pm.addPass(createGroupLaunches());
-  if (reached == Stage::Placed)
+  if (reached == Level::Placed)
     pm.addPass(createAssignSlots());
 }
 
@@ -69,11 +69,11 @@ void sluice::addProof(OpPassManager &pm, int64_t budget, const PipelineOptions &
   pm.addPass(createVerifySchedule({budget, options.hostBudget, options.oneMemory}));
 }
 
-LogicalResult sluice::runPipeline(ModuleOp module, Stage from, Stage until, const PipelineOptions &options,
+LogicalResult sluice::runPipeline(ModuleOp module, Level from, Level until, const PipelineOptions &options,
                                   PlanningFailure &cause) {
   PassManager pm(module.getContext());
-  addPasses(pm, from, std::min(until, Stage::Linearized), options);
+  addPasses(pm, from, std::min(until, Level::Linearized), options);
   if (failed(pm.run(module)))
     return failure();
-  return until < Stage::Planned ? success() : planWithinBudget(module, until, options, cause);
+  return until < Level::Planned ? success() : planWithinBudget(module, until, options, cause);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The order of the passes: what each needs, what it leaves and what enforces that is the table at the head of
-// Passes.td. Stages have the names of sluicec --emit. Replanning.cpp runs parts of it again: assign-slots alone, and
+// Passes.td. Levels have the names of sluicec --emit. Replanning.cpp runs parts of it again: assign-slots alone, and
 // the grouping.
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace sluice {
 
-enum class Stage { Forward, Training, Linearized, Planned, Scheduled, Placed };
+enum class Level { Forward, Training, Linearized, Planned, Scheduled, Placed };
 
 struct PipelineOptions {
   Target target = Target::Host;
@@ -36,14 +36,14 @@ struct PipelineOptions {
   int level = 0;                   ///< of x86-64 that host programs are built for, 2 to 4; 0: this machine's
 };
 
-/// The passes that take a module that has reached `from`, any stage, to `until`, a later one whose passes are included.
+/// The passes that take a module that has reached `from`, any level, to `until`, a later one whose passes are included.
 /// plan-memory plans `shrink` bytes below the budget. Placing is not limited by the budget, and nothing is proved: the
 /// caller compares the arenas, and adds the proof (addProof). `cause` outlives the passes.
-void addPasses(mlir::OpPassManager &pm, Stage from, Stage until, const PipelineOptions &options, int64_t shrink = 0,
+void addPasses(mlir::OpPassManager &pm, Level from, Level until, const PipelineOptions &options, int64_t shrink = 0,
                PlanningFailure *cause = nullptr);
 
 /// The passes that group the launches of a scheduled or placed module, and place it again if it was.
-void addGrouping(mlir::OpPassManager &pm, Stage reached);
+void addGrouping(mlir::OpPassManager &pm, Level reached);
 
 /// The proof of a placed module, against `budget`; 0: no limit. Every pipeline that places ends with it.
 void addProof(mlir::OpPassManager &pm, int64_t budget, const PipelineOptions &options);
@@ -51,10 +51,10 @@ void addProof(mlir::OpPassManager &pm, int64_t budget, const PipelineOptions &op
 /// Makes these passes known as --sluice-pipeline, with the options above.
 void registerSluicePipeline();
 
-/// Takes a module from one stage, Linearized at most, to a later one. From Planned on, planning is repeated below the
+/// Takes a module from one level, Linearized at most, to a later one. From Planned on, planning is repeated below the
 /// budget until the placed arena fits it. Errors go to the context's diagnostics; `cause` says whose they are, and what
 /// a budget that is too small needs.
-mlir::LogicalResult runPipeline(mlir::ModuleOp module, Stage from, Stage until, const PipelineOptions &options,
+mlir::LogicalResult runPipeline(mlir::ModuleOp module, Level from, Level until, const PipelineOptions &options,
                                 PlanningFailure &cause);
 
 } // namespace sluice

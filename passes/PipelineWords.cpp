@@ -12,11 +12,11 @@ using namespace sluice;
 namespace {
 
 struct PipelineWords : PassPipelineOptions<PipelineWords> {
-  Option<Stage> until{
-      *this, "until", llvm::cl::desc("the last stage"), llvm::cl::init(Stage::Placed),
-      llvm::cl::values(clEnumValN(Stage::Training, "training", ""), clEnumValN(Stage::Linearized, "linearized", ""),
-                       clEnumValN(Stage::Planned, "planned", ""), clEnumValN(Stage::Scheduled, "scheduled", ""),
-                       clEnumValN(Stage::Placed, "placed", ""))};
+  Option<Level> until{
+      *this, "until", llvm::cl::desc("the last level"), llvm::cl::init(Level::Placed),
+      llvm::cl::values(clEnumValN(Level::Training, "training", ""), clEnumValN(Level::Linearized, "linearized", ""),
+                       clEnumValN(Level::Planned, "planned", ""), clEnumValN(Level::Scheduled, "scheduled", ""),
+                       clEnumValN(Level::Placed, "placed", ""))};
   Option<Target> target{*this, "target", llvm::cl::desc("host or cuda"), llvm::cl::init(Target::Host), TargetWords()};
   Option<std::string> device{*this, "device", llvm::cl::desc("device profile: a shipped name or a .json file"),
                              llvm::cl::init("host")};
@@ -76,8 +76,8 @@ void sluice::registerSluicePipeline() {
   PassPipelineRegistration<PipelineWords>("sluice-pipeline",
                                           "what sluicec runs, with one plan instead of several tries",
                                           [](OpPassManager &pm, const PipelineWords &words) {
-                                            addPasses(pm, Stage::Forward, words.until, words.options());
-                                            if (words.until == Stage::Placed)
+                                            addPasses(pm, Level::Forward, words.until, words.options());
+                                            if (words.until == Level::Placed)
                                               addProof(pm, 0, words.options()); // the plan kept to the budget
                                           });
 }

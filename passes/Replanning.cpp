@@ -50,7 +50,7 @@ namespace {
 
 /// A plan, placed: bytes of the device.
 struct Placed {
-  OwningOpRef<ModuleOp> module; ///< at the stage that was asked for
+  OwningOpRef<ModuleOp> module; ///< at the level that was asked for
   int64_t budget = 0;
   int64_t memory = 0; ///< that was planned with
   int64_t arena = 0;  ///< what the budget limits
@@ -58,7 +58,7 @@ struct Placed {
 
 class Replanning {
 public:
-  Replanning(ModuleOp linearized, Stage until, const PipelineOptions &options, PlanningFailure &cause)
+  Replanning(ModuleOp linearized, Level until, const PipelineOptions &options, PlanningFailure &cause)
       : linearized(linearized), until(until), options(options), cause(cause) {}
 
   OwningOpRef<ModuleOp> run();
@@ -72,7 +72,7 @@ private:
   int plans = 0;        ///< within the budget that was asked for
   int64_t surprise = 0; ///< bytes that placing the first of them took on top
   const ModuleOp linearized;
-  const Stage until;
+  const Level until;
   const PipelineOptions &options;
   PlanningFailure &cause;             ///< of the last plan
   planner::KnownPlans known;          ///< that the budget does not change
@@ -94,15 +94,15 @@ std::optional<Placed> Replanning::place(const std::string &budget, int64_t shrin
   planned.groupLaunches = false; // what a budget can do does not depend on it, see grouped()
   OwningOpRef<ModuleOp> module(ModuleOp(linearized).clone());
   Placed placed;
-  const Stage last = budget.empty() ? until : Stage::Placed;
-  for (Stage stage = Stage::Linearized; stage < last;) {
-    const Stage next = static_cast<Stage>(static_cast<int>(stage) + 1);
+  const Level last = budget.empty() ? until : Level::Placed;
+  for (Level level = Level::Linearized; level < last;) {
+    const Level next = static_cast<Level>(static_cast<int>(level) + 1);
     PassManager pm(module->getContext());
-    addPasses(pm, stage, next, planned, shrink, &cause);
+    addPasses(pm, level, next, planned, shrink, &cause);
     if (failed(pm.run(*module)) && !(cause.placesFail && succeeded(placeAnew(*module))))
       return std::nullopt;
-    stage = next;
-    if (stage == until && stage < last)
+    level = next;
+    if (level == until && level < last)
       placed.module = module->clone();
   }
   if (!budget.empty()) {
@@ -192,8 +192,8 @@ OwningOpRef<ModuleOp> Replanning::run() {
 
 /// The same program with fewer launches, or as it is where it is not scheduled yet, or where packing it then takes more
 /// than the budget, or without one more than before: no budget is too small because of groups.
-static OwningOpRef<ModuleOp> grouped(OwningOpRef<ModuleOp> module, Stage until, const PipelineOptions &options) {
-  if (!options.groupLaunches || until < Stage::Scheduled)
+static OwningOpRef<ModuleOp> grouped(OwningOpRef<ModuleOp> module, Level until, const PipelineOptions &options) {
+  if (!options.groupLaunches || until < Level::Scheduled)
     return module;
   OwningOpRef<ModuleOp> other(module->clone());
   PassManager pm(module->getContext());
@@ -205,7 +205,7 @@ static OwningOpRef<ModuleOp> grouped(OwningOpRef<ModuleOp> module, Stage until, 
                                                                                            : std::move(module);
 }
 
-LogicalResult sluice::planWithinBudget(ModuleOp module, Stage until, const PipelineOptions &options,
+LogicalResult sluice::planWithinBudget(ModuleOp module, Level until, const PipelineOptions &options,
                                        PlanningFailure &cause) {
   OwningOpRef<ModuleOp> result = Replanning(module, until, options, cause).run();
   cause.known = nullptr; // it is gone
@@ -213,7 +213,7 @@ LogicalResult sluice::planWithinBudget(ModuleOp module, Stage until, const Pipel
     result = grouped(std::move(result), until, options);
   if (!result)
     return failure();
-  if (until == Stage::Placed) { // against the budget that was asked for
+  if (until == Level::Placed) { // against the budget that was asked for
     PassManager pm(module.getContext());
     addProof(pm, options.budget.empty() ? 0 : budgetOf(*result), options);
     if (failed(pm.run(*result)))

@@ -50,7 +50,7 @@ int checkModel(const DriverOptions &options, OnnxFile &file) {
   if (Status imported = compilation.import(file, spec); !imported)
     return fail("sluicec", 1, imported.error(), notes());
   const std::string parameters = parametersOf(compilation.module());
-  if (!compilation.run(Stage::Training, options.pipeline))
+  if (!compilation.run(Level::Training, options.pipeline))
     return fail("sluicec", compilation.exitStatus(), options.model + ": " + compilation.error(), notes());
   const Result<OnnxGraph> graph = OnnxGraph::build(file, spec);
   if (!graph) // the import has built it, too

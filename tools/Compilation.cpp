@@ -49,9 +49,9 @@ Status Compilation::import(OnnxFile &file, const TrainingSpec &spec) {
   return Success{};
 }
 
-bool Compilation::run(Stage until, const PipelineOptions &options) {
+bool Compilation::run(Level until, const PipelineOptions &options) {
   if (succeeded(runPipeline(*owner, reached, until, options, cause))) {
-    if (reached == Stage::Forward && until != Stage::Forward)
+    if (reached == Level::Forward && until != Level::Forward)
       remarkOnUnreached();
     reached = until;
     return true;

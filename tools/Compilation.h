@@ -21,9 +21,9 @@ public:
 
   /// The model's forward graph becomes the module. The file must outlive the compilation.
   Status import(OnnxFile &file, const TrainingSpec &spec);
-  /// Runs the passes from the stage that is reached, Linearized at most, up to another; false sets error(), and
+  /// Runs the passes from the level that is reached, Linearized at most, up to another; false sets error(), and
   /// smallestBudget() when the budget was the matter.
-  bool run(Stage until, const PipelineOptions &options);
+  bool run(Level until, const PipelineOptions &options);
 
   mlir::ModuleOp module() { return *owner; }
   const std::string &error() const { return text; }
@@ -39,7 +39,7 @@ private:
   std::string describe(const mlir::Diagnostic &diagnostic) const;
 
   mlir::MLIRContext context;
-  Stage reached = Stage::Forward;
+  Level reached = Level::Forward;
   std::string text;
   std::vector<std::string> attached, decided;
   PlanningFailure cause;

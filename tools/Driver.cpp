@@ -40,7 +40,7 @@ int failPlanning(const DriverOptions &options, int status, const std::string &me
   return status;
 }
 
-Stage stageOf(Emit emit) { return emit >= Emit::Placed ? Stage::Placed : static_cast<Stage>(emit); }
+Level levelOf(Emit emit) { return emit >= Emit::Placed ? Level::Placed : static_cast<Level>(emit); }
 
 /// The trade-off curves, and the plan for the strategy and the budget at hand.
 int writeReport(const DriverOptions &options) {
@@ -110,7 +110,7 @@ int compileModel(const DriverOptions &options) {
     std::cout << listParameters(compilation.module());
     return 0;
   }
-  if (!compilation.run(stageOf(options.emit), options.pipeline))
+  if (!compilation.run(levelOf(options.emit), options.pipeline))
     return failPlanning(options, compilation.exitStatus(), options.model + ": " + compilation.error(),
                         compilation.notes(), compilation.smallestBudget());
   if (options.explain)

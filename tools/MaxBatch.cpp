@@ -34,7 +34,7 @@ Trial tryBatch(const DriverOptions &options, OnnxFile &file, int64_t batch) {
     trial.notes = compilation.notes();
     return trial;
   }
-  if (!compilation.run(Stage::Planned, options.pipeline)) {
+  if (!compilation.run(Level::Planned, options.pipeline)) {
     if (auto smallest = compilation.smallestBudget())
       trial.smallest = *smallest;
     else

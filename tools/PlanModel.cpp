@@ -28,7 +28,7 @@ Status PlannedModel::linearize(ModelProblem &result) {
   result.inputs = inputsOf(options, modelFiles(file->path(), file->model()));
   if (Status imported = compilation.import(*file, options.spec); !imported)
     return imported;
-  if (compilation.run(Stage::Linearized, options.pipeline)) {
+  if (compilation.run(Level::Linearized, options.pipeline)) {
     result.status = 0;
     return Success{};
   }
@@ -86,7 +86,7 @@ CompiledPlan PlannedModel::plan(const planner::Problem &problem) {
     result.error = error;
     return result;
   };
-  if (!compilation.run(Stage::Placed, options.pipeline)) {
+  if (!compilation.run(Level::Placed, options.pipeline)) {
     result.smallestBudget = compilation.smallestBudget();
     result.notes = compilation.notes();
     return fail(compilation.exitStatus(), options.model + ": " + compilation.error());

@@ -85,7 +85,7 @@ TEST_P(PlannedPlaces, PlansSayHowOftenTheyWereMade) {
   importModel(imported);
   ASSERT_TRUE(imported);
   PlanningFailure cause;
-  ASSERT_TRUE(succeeded(runPipeline(*imported, Stage::Forward, Stage::Linearized, {}, cause)));
+  ASSERT_TRUE(succeeded(runPipeline(*imported, Level::Forward, Level::Linearized, {}, cause)));
   cause.rounds = 3;
   PassManager pm(&context);
   PlanMemoryOptions options;

@@ -37,7 +37,7 @@ protected:
     options.stateHome = GetParam().states;
     options.allowLossy = "zfp,fp16,int8,invert";
     PlanningFailure cause;
-    ASSERT_TRUE(module && mlir::succeeded(runPipeline(*module, Stage::Forward, Stage::Placed, options, cause)));
+    ASSERT_TRUE(module && mlir::succeeded(runPipeline(*module, Level::Forward, Level::Placed, options, cause)));
     mlir::SmallVector<mlir::Operation *> others; // programs are verified one by one; the step is the one with copies
     for (auto program : module->getOps<sched::ProgramOp>())
       if (program.getSymName() != "step")
