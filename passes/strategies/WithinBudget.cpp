@@ -88,8 +88,8 @@ Answer Planner::smallest(Bytes budget) {
     return answer;
   if (needed > budget)
     return Infeasible{needed, tooSmall(strategy.name, needed, budget)};
-  // To move all takes longer: only where nothing else fits.
-  return checked(problem, plan->arenaBytes <= budget ? *plan : options.known->allMoved.at(strategy.name), budget);
+  // The other takes longer: only where nothing else fits.
+  return checked(problem, plan->arenaBytes <= budget ? *plan : options.known->lower.at(strategy.name), budget);
 }
 
 /// What that plan needs; 0 where there is none. Only its live bytes where they are too many already and another
@@ -109,17 +109,40 @@ Bytes Planner::least(Bytes budget) {
       return peak;
     // Packed for its own load, whatever the budget, so that the figure does not depend on who asks.
     measure(problem, options, problem.base, *plan);
-    // Of plans with equally many live bytes those that move more leave holes that others fit into.
-    if (strategy.movesAny && options.knobs.empty() && options.executable.has(Action::Offload) &&
+    if (!strategy.weaker.empty() && options.knobs.empty() && options.executable.has(Action::Offload) &&
         plan->arenaBytes > plan->peakBytes)
-      if (std::optional<Plan> all = movingAll(problem, smallestCopy(problem), *plan)) {
-        measure(problem, options, problem.base, *all);
-        if (all->arenaBytes < plan->arenaBytes)
-          options.known->allMoved[strategy.name] = std::move(*all);
-      }
+      lookLower(*plan);
   }
-  const auto moved = options.known->allMoved.find(strategy.name);
-  return moved == options.known->allMoved.end() ? plan->arenaBytes : moved->second.arenaBytes;
+  const auto lower = options.known->lower.find(strategy.name);
+  return lower == options.known->lower.end() ? plan->arenaBytes : lower->second.arenaBytes;
+}
+
+/// Of plans with equally many live bytes those that move more leave holes that others fit into; and a weaker strategy's
+/// plan may pack lower.
+void Planner::lookLower(const Plan &plan) {
+  Bytes arena = plan.arenaBytes;
+  if (std::optional<Plan> all = movingAll(problem, smallestCopy(problem), plan)) {
+    measure(problem, options, problem.base, *all);
+    takeLower(std::move(*all), arena);
+  }
+  for (const Strategy &other : strategies()) {
+    if (std::find(strategy.weaker.begin(), strategy.weaker.end(), other.name) == strategy.weaker.end())
+      continue;
+    Planner(problem, other, options).least(noBudget);
+    if (const Plan *own = std::get_if<Plan>(&options.known->least.at(other.name)))
+      takeLower(*own, arena);
+    if (const auto lower = options.known->lower.find(other.name); lower != options.known->lower.end())
+      takeLower(lower->second, arena);
+  }
+}
+
+/// Keeps the plan as the one that packs lower, where its arena is below `arena`.
+void Planner::takeLower(Plan plan, Bytes &arena) {
+  if (plan.arenaBytes >= arena)
+    return;
+  arena = plan.arenaBytes;
+  plan.strategy = strategy.name;
+  options.known->lower[strategy.name] = std::move(plan);
 }
 
 } // namespace sluice::planner

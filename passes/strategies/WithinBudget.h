@@ -41,6 +41,8 @@ public:
 private:
   Answer smallest(Bytes budget);
   Bytes least(Bytes budget);
+  void lookLower(const Plan &plan);
+  void takeLower(Plan plan, Bytes &arena);
 
   const Problem &problem;
   const Strategy &strategy;

@@ -86,6 +86,23 @@ TEST(Monotone, VdnnAllWherePlansArePackedAgain) {
             spanOf(p, budgetOf(p, 0.3, options), "vdnn-all", options));
 }
 
+/// Each is in the space of the one after it.
+TEST(Monotone, MoversFitWhereWeakerOnesDo) {
+  const Problem p = bench::network("resnet50", *loadProfile("v100-pcie"), 32, 224);
+  Options options;
+  options.executable = exactActions();
+  Bytes before = std::numeric_limits<Bytes>::max();
+  for (const char *name : {"vdnn-all", "greedy", "dynprog"}) {
+    const Answer answer = runStrategy(p, p.base, name, options);
+    ASSERT_TRUE(std::holds_alternative<Infeasible>(answer)) << name;
+    EXPECT_LE(std::get<Infeasible>(answer).smallestMemory, before) << name;
+    before = std::get<Infeasible>(answer).smallestMemory;
+    const Answer enough = runStrategy(p, before, name, options);
+    ASSERT_TRUE(std::holds_alternative<Plan>(enough)) << name;
+    EXPECT_EQ(std::get<Plan>(enough).strategy, name);
+  }
+}
+
 TEST(Monotone, GreedyFitsWhereMovingAllDoes) {
   const Problem p = bench::network("mobilenet_v2", *loadProfile("v100-pcie"), 32, 224);
   Options options;
