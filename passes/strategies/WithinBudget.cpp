@@ -7,6 +7,7 @@
 #include "passes/planner/Errors.h"
 #include "passes/planner/Pack.h"
 #include "passes/planner/Program.h"
+#include "passes/planner/Simulate.h"
 #include "passes/planner/Words.h"
 #include "passes/strategies/Strategies.h"
 
@@ -59,7 +60,7 @@ Answer Planner::run(Bytes budget) {
   // No need to look for a plan, nor near the floor, where many would not pack, below what the strategy names.
   if (budget < floor || (budget - problem.base < (floor - problem.base) / 2 * 3 && least(budget) > budget))
     return smallest(budget);
-  Bytes inner = budget;
+  Bytes inner = budget, fails = 0;
   for (int attempt = 0; attempt < 8; ++attempt) {
     Answer answer = strategyAnswer(strategy, problem, inner, options);
     Plan *plan = std::get_if<Plan>(&answer);
@@ -71,12 +72,34 @@ Answer Planner::run(Bytes budget) {
     // Without a budget the arena is what the device needs, as for the reference, and no place to stop at.
     measure(problem, options, strategy.reference || budget >= noBudget ? problem.base : budget, *plan);
     if (plan->arenaBytes <= budget)
-      return checked(problem, *plan, budget);
+      return checked(problem, fails > inner ? lessTight(std::move(*plan), inner, fails, budget) : *plan, budget);
+    fails = inner;
     // Where that is not enough again and again, by a little, at least so much.
     const Bytes more = attempt < 2 ? 0 : (budget - problem.base) >> (12 - attempt);
     inner = std::min(tightened(problem, *plan, inner, budget), inner - more);
   }
   return smallest(budget);
+}
+
+/// The fastest of a plan for `fits` live bytes and of three more for limits up to `fails`, whose plan does not pack:
+/// the first that packs may have left much more than it had to.
+Plan Planner::lessTight(Plan best, Bytes fits, Bytes fails, Bytes budget) {
+  Seconds span = simulate(problem, best).makespan;
+  for (int halving = 0; halving < 3; ++halving) {
+    const Bytes inner = fits + (fails - fits) / 2;
+    Answer answer = strategyAnswer(strategy, problem, inner, options);
+    Plan *plan = std::get_if<Plan>(&answer);
+    const Seconds other = plan ? simulate(problem, *plan).makespan : 0;
+    if (plan && other < span)
+      measure(problem, options, budget, *plan);
+    const bool packs = plan && plan->arenaBytes <= budget; // one that is no faster is not packed
+    (packs ? fits : fails) = inner;
+    if (packs && other < span) {
+      span = other;
+      best = std::move(*plan);
+    }
+  }
+  return best;
 }
 
 /// The plan with the least live bytes: the last resort, and what the smallest feasible budget is read off.

@@ -39,6 +39,7 @@ public:
   Answer run(Bytes budget);
 
 private:
+  Plan lessTight(Plan best, Bytes fits, Bytes fails, Bytes budget);
   Answer smallest(Bytes budget);
   Bytes least(Bytes budget);
   void lookLower(const Plan &plan);

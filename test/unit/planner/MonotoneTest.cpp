@@ -86,6 +86,16 @@ TEST(Monotone, VdnnAllWherePlansArePackedAgain) {
             spanOf(p, budgetOf(p, 0.3, options), "vdnn-all", options));
 }
 
+/// The first plan that packs may leave four points of the activations unused.
+TEST(Monotone, PlansThatPackAreNoTighterThanNeeded) {
+  const Problem p = bench::network("resnet50", *loadProfile("v100-pcie"), 32, 224);
+  Options options;
+  options.executable = exactActions();
+  const Bytes budget = budgetOf(p, 0.4, options);
+  const Seconds kept = simulate(p, keepPlan(p)).makespan;
+  EXPECT_LT(spanOf(p, budget, "superneurons", options), 1.6 * kept) << "within less, 1.64";
+}
+
 /// Each is in the space of the one after it.
 TEST(Monotone, MoversFitWhereWeakerOnesDo) {
   const Problem p = bench::network("resnet50", *loadProfile("v100-pcie"), 32, 224);
