@@ -44,7 +44,7 @@ def planned(options, device, network, precision, flags, profile):
         raise SystemExit(f"{model}: {run.stderr}")
     plan = run.stdout[run.stdout.index("#train.plan<"):]
     number = lambda key: float((re.search(rf"\b{key} = ([-+0-9.Ee]+)", plan.split("decisions [")[0]) or [0, 0])[1])
-    error = re.search(r"\btrain\.lossy = \{allowed = [-+0-9.Ee]+ : f64, error = ([-+0-9.Ee]+)", run.stdout)
+    error = re.search(r"#train\.lossy<allowed = [-+0-9.Ee]+ : f64, error = ([-+0-9.Ee]+)", run.stdout)
     codecs = {}
     for codec in re.findall(r'action = (?:compress|offload), codec = "([^"]+)"', plan):
         short = codec.replace("mask+", "")
