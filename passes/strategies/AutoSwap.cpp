@@ -172,7 +172,7 @@ Strategy autoswapStrategy() {
   Strategy s{"autoswap", "swap by priority scores (Zhang et al. 2019)", planAutoSwap};
   s.knobs = {{"min-size"}, {"evaluations", 1000}};
   s.actions = {Action::Offload};
-  s.movesAny = true;
+  s.weaker = {"vdnn-all"};
   s.takenOver.stages = 64;
   return s;
 }

@@ -135,6 +135,7 @@ static Answer planCapuchin(const Problem &problem, Bytes memory, const Options &
 Strategy capuchinStrategy() {
   Strategy s{"capuchin", "swap by free time, then recompute by bytes per second (Peng et al. 2020)", planCapuchin};
   s.actions = {Action::Offload, Action::Recompute};
+  s.weaker = {"greedy"};
   return s;
 }
 

@@ -12,14 +12,16 @@
 // approximation h_DTR^eq has no use. A tensor may go once the forward half has read it for the last time, because
 // programs run ops again in the backward half only; all that one op misses comes back in one segment, every op of it
 // once. What cannot come back stays as long as a re-run may want it (the paper's banishing the other way round). Where
-// the rule overruns memory it plays again with less: 15/16, 14/16 and so on of what keep adds to the base.
+// the rule overruns memory it plays again with less: 15/16, 14/16 and so on of what keep adds to the base, and between
+// the sixteenths where halving finds the least that a play gets along with.
 //
-// Complexity O(evictions * tensors * neighbourhood) a play, of which there are 17 at most.
+// Complexity O(evictions * tensors * neighbourhood) a play, of which there are 23 at most.
 //
 // Knobs: neighbours=1 (0: the tensor's own cost only, the paper's h_DTR^local); reruns=8: a play that runs forward ops
 // again more often than that, on average, thrashes and is given up.
 //
 // Fails where all plays overrun or thrash; evicts what it will want next, because it does not look ahead.
+#include "passes/planner/Bounds.h"
 #include "passes/strategies/Combine.h"
 #include "passes/strategies/Strategies.h"
 
@@ -337,6 +339,13 @@ static Answer planDtr(const Problem &problem, Bytes memory, const Options &optio
       return answerOf(std::move(attempt), "dtr", memory);
     if (!first) // another memory would not play it again, so the least bytes are those of the others
       improve(best, std::move(attempt));
+  }
+  Bytes low = memoryFloor(problem);
+  for (int halving = 0; halving < 6 && low < best.peak && !best.feasible; ++halving) {
+    const Bytes limit = low + (best.peak - low) / 2;
+    std::optional<Plan> plan = Play(combiner, makers, limit, options).run();
+    if (!plan || !improve(best, combiner.complete(std::move(*plan), {})))
+      low = limit;
   }
   return answerOf(std::move(best), "dtr", memory);
 }

@@ -347,7 +347,7 @@ Strategy dynprogStrategy() {
   Strategy s{"dynprog", "offload the best set of stages (Beaumont et al. 2020)", planDynProg, chainDynProg};
   s.knobs = {{"limit", 1e5}, {"sets", 1e5}, {"exchanges"}};
   s.actions = {Action::Offload};
-  s.movesAny = true;
+  s.weaker = {"greedy"};
   return s;
 }
 

@@ -135,7 +135,7 @@ Strategy greedyStrategy() {
   Strategy s{"greedy", "offload the earliest-born activations (Beaumont et al. 2020)", planGreedy, chainGreedy};
   s.knobs = {{"min-copy"}, {"every"}};
   s.actions = {Action::Offload};
-  s.movesAny = true;
+  s.weaker = {"vdnn-all"};
   return s;
 }
 

@@ -23,8 +23,8 @@ struct SearchEnd; // MixedSearch.h
 struct KnownPlans {
   /// A strategy's plan of fewest live bytes; not packed where its arena is 0.
   std::map<std::string, Answer> least;
-  /// That plan with all moved (Strategy::movesAny), where it packs lower so.
-  std::map<std::string, Plan> allMoved = {};
+  /// One that packs lower than that plan, of a strategy that has weaker ones.
+  std::map<std::string, Plan> lower = {};
   /// keep's, packed as tightly as can be, by name of the function.
   std::map<std::string, Answer> keep;
   /// By the sets of fewer actions that the strategy plans with, too (Strategy::fewer), in their order.
@@ -70,8 +70,10 @@ struct Strategy {
   Abilities actions = {};        ///< that its plans may consist of, besides what is kept
   bool lossyAsPublished = false; ///< on chains it uses its lossy actions whether options allow them or not
   bool reference = false;        ///< its arena is what percentages refer to: packed as tightly as can be
-  bool movesAny = false;         ///< may move all activations; does where its plan of least live bytes packs badly
-  bool takesOver = false;        ///< answers with the best of its own plan and those of the others
+  /// Whose plans its rule may make, too, as it may move all activations: where its plan of least live bytes packs
+  /// badly, it moves all, or does what one of them does, so that it gets along wherever they do.
+  std::vector<std::string> weaker = {};
+  bool takesOver = false; ///< answers with the best of its own plan and those of the others
   /// Options with fewer actions whose plans, packed, compete with the one of all; they are made first. Null: none.
   std::vector<Options> (*fewer)(const Problem &problem, const Options &options) = nullptr;
 

@@ -261,7 +261,7 @@ static Strategy described(const char *name, const char *summary, PlanFunction pl
 Strategy vdnnStrategy() {
   Strategy s =
       described("vdnn", "threshold on time per byte, as Beaumont et al. 2020 compare with", planVdnn, chainVdnn, {});
-  s.movesAny = true;
+  s.weaker = {"vdnn-all"};
   return s;
 }
 Strategy vdnnAllStrategy() {

@@ -7,6 +7,7 @@
 #include "passes/planner/Errors.h"
 #include "passes/planner/Pack.h"
 #include "passes/planner/Program.h"
+#include "passes/planner/Simulate.h"
 #include "passes/planner/Words.h"
 #include "passes/strategies/Strategies.h"
 
@@ -59,7 +60,7 @@ Answer Planner::run(Bytes budget) {
   // No need to look for a plan, nor near the floor, where many would not pack, below what the strategy names.
   if (budget < floor || (budget - problem.base < (floor - problem.base) / 2 * 3 && least(budget) > budget))
     return smallest(budget);
-  Bytes inner = budget;
+  Bytes inner = budget, fails = 0;
   for (int attempt = 0; attempt < 8; ++attempt) {
     Answer answer = strategyAnswer(strategy, problem, inner, options);
     Plan *plan = std::get_if<Plan>(&answer);
@@ -71,12 +72,34 @@ Answer Planner::run(Bytes budget) {
     // Without a budget the arena is what the device needs, as for the reference, and no place to stop at.
     measure(problem, options, strategy.reference || budget >= noBudget ? problem.base : budget, *plan);
     if (plan->arenaBytes <= budget)
-      return checked(problem, *plan, budget);
+      return checked(problem, fails > inner ? lessTight(std::move(*plan), inner, fails, budget) : *plan, budget);
+    fails = inner;
     // Where that is not enough again and again, by a little, at least so much.
     const Bytes more = attempt < 2 ? 0 : (budget - problem.base) >> (12 - attempt);
     inner = std::min(tightened(problem, *plan, inner, budget), inner - more);
   }
   return smallest(budget);
+}
+
+/// The fastest of a plan for `fits` live bytes and of three more for limits up to `fails`, whose plan does not pack:
+/// the first that packs may have left much more than it had to.
+Plan Planner::lessTight(Plan best, Bytes fits, Bytes fails, Bytes budget) {
+  Seconds span = simulate(problem, best).makespan;
+  for (int halving = 0; halving < 3; ++halving) {
+    const Bytes inner = fits + (fails - fits) / 2;
+    Answer answer = strategyAnswer(strategy, problem, inner, options);
+    Plan *plan = std::get_if<Plan>(&answer);
+    const Seconds other = plan ? simulate(problem, *plan).makespan : 0;
+    if (plan && other < span)
+      measure(problem, options, budget, *plan);
+    const bool packs = plan && plan->arenaBytes <= budget; // one that is no faster is not packed
+    (packs ? fits : fails) = inner;
+    if (packs && other < span) {
+      span = other;
+      best = std::move(*plan);
+    }
+  }
+  return best;
 }
 
 /// The plan with the least live bytes: the last resort, and what the smallest feasible budget is read off.
@@ -88,8 +111,8 @@ Answer Planner::smallest(Bytes budget) {
     return answer;
   if (needed > budget)
     return Infeasible{needed, tooSmall(strategy.name, needed, budget)};
-  // To move all takes longer: only where nothing else fits.
-  return checked(problem, plan->arenaBytes <= budget ? *plan : options.known->allMoved.at(strategy.name), budget);
+  // The other takes longer: only where nothing else fits.
+  return checked(problem, plan->arenaBytes <= budget ? *plan : options.known->lower.at(strategy.name), budget);
 }
 
 /// What that plan needs; 0 where there is none. Only its live bytes where they are too many already and another
@@ -109,17 +132,40 @@ Bytes Planner::least(Bytes budget) {
       return peak;
     // Packed for its own load, whatever the budget, so that the figure does not depend on who asks.
     measure(problem, options, problem.base, *plan);
-    // Of plans with equally many live bytes those that move more leave holes that others fit into.
-    if (strategy.movesAny && options.knobs.empty() && options.executable.has(Action::Offload) &&
+    if (!strategy.weaker.empty() && options.knobs.empty() && options.executable.has(Action::Offload) &&
         plan->arenaBytes > plan->peakBytes)
-      if (std::optional<Plan> all = movingAll(problem, smallestCopy(problem), *plan)) {
-        measure(problem, options, problem.base, *all);
-        if (all->arenaBytes < plan->arenaBytes)
-          options.known->allMoved[strategy.name] = std::move(*all);
-      }
+      lookLower(*plan);
   }
-  const auto moved = options.known->allMoved.find(strategy.name);
-  return moved == options.known->allMoved.end() ? plan->arenaBytes : moved->second.arenaBytes;
+  const auto lower = options.known->lower.find(strategy.name);
+  return lower == options.known->lower.end() ? plan->arenaBytes : lower->second.arenaBytes;
+}
+
+/// Of plans with equally many live bytes those that move more leave holes that others fit into; and a weaker strategy's
+/// plan may pack lower.
+void Planner::lookLower(const Plan &plan) {
+  Bytes arena = plan.arenaBytes;
+  if (std::optional<Plan> all = movingAll(problem, smallestCopy(problem), plan)) {
+    measure(problem, options, problem.base, *all);
+    takeLower(std::move(*all), arena);
+  }
+  for (const Strategy &other : strategies()) {
+    if (std::find(strategy.weaker.begin(), strategy.weaker.end(), other.name) == strategy.weaker.end())
+      continue;
+    Planner(problem, other, options).least(noBudget);
+    if (const Plan *own = std::get_if<Plan>(&options.known->least.at(other.name)))
+      takeLower(*own, arena);
+    if (const auto lower = options.known->lower.find(other.name); lower != options.known->lower.end())
+      takeLower(lower->second, arena);
+  }
+}
+
+/// Keeps the plan as the one that packs lower, where its arena is below `arena`.
+void Planner::takeLower(Plan plan, Bytes &arena) {
+  if (plan.arenaBytes >= arena)
+    return;
+  arena = plan.arenaBytes;
+  plan.strategy = strategy.name;
+  options.known->lower[strategy.name] = std::move(plan);
 }
 
 } // namespace sluice::planner

@@ -39,8 +39,11 @@ public:
   Answer run(Bytes budget);
 
 private:
+  Plan lessTight(Plan best, Bytes fits, Bytes fails, Bytes budget);
   Answer smallest(Bytes budget);
   Bytes least(Bytes budget);
+  void lookLower(const Plan &plan);
+  void takeLower(Plan plan, Bytes &arena);
 
   const Problem &problem;
   const Strategy &strategy;

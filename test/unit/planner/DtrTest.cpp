@@ -115,6 +115,18 @@ TEST(Dtr, OnUniformChainsLessMemoryNeedsMoreTimeThanKeep) {
   }
 }
 
+/// Plays fit from a limit on that lies between two sixteenths of what keep adds.
+TEST(Dtr, FitsBetweenSixteenths) {
+  const Problem p = bench::network("vgg16", *loadProfile("v100-pcie"), 32, 224);
+  const Bytes added = keepPeak(p) - p.base;
+  const Answer none = runStrategy(p, p.base, "dtr");
+  ASSERT_TRUE(std::holds_alternative<Infeasible>(none));
+  const Bytes smallest = std::get<Infeasible>(none).smallestMemory;
+  EXPECT_LE(smallest, p.base + added / 5 * 2) << "it has a plan for 40 %";
+  for (Bytes budget : {smallest, p.base + added / 5 * 2})
+    EXPECT_TRUE(std::holds_alternative<Plan>(runStrategy(p, budget, "dtr"))) << budget;
+}
+
 TEST(Dtr, FitsResNet50IntoBudgetsFasterThanSegmentsDo) {
   const Profile profile = *loadProfile("v100-pcie");
   const Problem p = bench::network("resnet50", profile, 8, 128);

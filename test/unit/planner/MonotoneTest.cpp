@@ -86,6 +86,33 @@ TEST(Monotone, VdnnAllWherePlansArePackedAgain) {
             spanOf(p, budgetOf(p, 0.3, options), "vdnn-all", options));
 }
 
+/// The first plan that packs may leave four points of the activations unused.
+TEST(Monotone, PlansThatPackAreNoTighterThanNeeded) {
+  const Problem p = bench::network("resnet50", *loadProfile("v100-pcie"), 32, 224);
+  Options options;
+  options.executable = exactActions();
+  const Bytes budget = budgetOf(p, 0.4, options);
+  const Seconds kept = simulate(p, keepPlan(p)).makespan;
+  EXPECT_LT(spanOf(p, budget, "superneurons", options), 1.6 * kept) << "within less, 1.64";
+}
+
+/// Each is in the space of the one after it.
+TEST(Monotone, MoversFitWhereWeakerOnesDo) {
+  const Problem p = bench::network("resnet50", *loadProfile("v100-pcie"), 32, 224);
+  Options options;
+  options.executable = exactActions();
+  Bytes before = std::numeric_limits<Bytes>::max();
+  for (const char *name : {"vdnn-all", "greedy", "dynprog"}) {
+    const Answer answer = runStrategy(p, p.base, name, options);
+    ASSERT_TRUE(std::holds_alternative<Infeasible>(answer)) << name;
+    EXPECT_LE(std::get<Infeasible>(answer).smallestMemory, before) << name;
+    before = std::get<Infeasible>(answer).smallestMemory;
+    const Answer enough = runStrategy(p, before, name, options);
+    ASSERT_TRUE(std::holds_alternative<Plan>(enough)) << name;
+    EXPECT_EQ(std::get<Plan>(enough).strategy, name);
+  }
+}
+
 TEST(Monotone, GreedyFitsWhereMovingAllDoes) {
   const Problem p = bench::network("mobilenet_v2", *loadProfile("v100-pcie"), 32, 224);
   Options options;

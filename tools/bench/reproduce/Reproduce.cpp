@@ -56,11 +56,12 @@ int main(int argc, char **argv) {
     return 2;
   }
   std::filesystem::create_directories(argv[1]);
+  const std::string source = commit(); // now: pages take minutes, in which the folder may move on
   for (const auto &page : pages)
     if (argc < 3 || std::string(page.name) == argv[2]) {
       std::ofstream file(std::string(argv[1]) + "/" + page.name + ".md");
       page.write(file);
-      file << "\nWritten by `planner-reproduce docs/reproduction " << page.name << "` at commit " << commit() << ".\n";
+      file << "\nWritten by `planner-reproduce docs/reproduction " << page.name << "` at commit " << source << ".\n";
       std::printf("wrote %s/%s.md\n", argv[1], page.name);
     }
 }

@@ -83,6 +83,8 @@ public:
       if (off[i] && (i > 0 || !it.inputStays))
         release(x[i]);
     }
+    if (it.forwardOnly)
+      return requests;
     dx[n] = allocate(layers[n - 1].output);
     for (int m = n - 1; m >= 0; --m)
       backward(m);

@@ -22,6 +22,7 @@ struct VdnnIteration {
   bool highEnd = false;         ///< inputs of layers that are not offloaded go to the high end
   int heavyLayer = -1;          ///< the layer whose backward step takes `workspace`
   Bytes workspace = 0;
+  bool forwardOnly = false; ///< ends where the backward half begins
 };
 
 /// Sizes are rounded up to CNMeM's 512 bytes.

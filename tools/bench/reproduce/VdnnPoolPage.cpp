@@ -164,11 +164,31 @@ void tableFive(std::ostream &page) {
   page << "\n" << tally.line() << "The same variants are best in " << agree << " of " << std::size(rows) << " rows.\n";
 }
 
+/// Most bytes at once in each half. A forward half has no workspace here, so the modes of least workspace alone.
+void figureFive(std::ostream &page) {
+  page << "\n## Figure 5, AlexNet (256)\n\nMost bytes allocated at once in either half of an iteration. The figure's "
+          "bars carry no numbers and do not say which mode they are of; the text\nsays that \"the peak GPU memory "
+          "consumed in forward propagation in vDNN is much less than the peak GPU memory consumed in "
+          "back-propagation\". Workspaces are\nthose of backward steps here, so the modes with the fastest kernels are "
+          "left out.\n\n| mode | forward | backward | forward of backward |\n|---|---|---|---|\n";
+  for (const Row &row : {Row{"alexnet", 256, "all(m)", "all", false},
+                         {"alexnet", 256, "conv(m)", "conv", false},
+                         {"alexnet", 256, "aconv(m)", "aconv", false}}) {
+    VdnnIteration half = iterationOf(row, false, false, false);
+    half.forwardOnly = true;
+    const Bytes forward = poolLoad(vdnnRequests(half)), both = loadOf(row);
+    if (both <= forward)
+      throw std::runtime_error("the peak is not in the backward half");
+    page << "| " << row.label << " | " << digits(forward / mebi, 0) << " | " << digits(both / mebi, 0) << " | "
+         << percent(double(forward) / both) << " |\n";
+  }
+}
+
 } // namespace
 
 void vdnnPools(std::ostream &page) {
   page
-      << "# Experiments 6 and 7: memory of vDNN's modes (Shriram et al., IPDPS 2019, Tables II and V)\n\n"
+      << "# Experiments 6 and 7: memory of vDNN's modes (Shriram et al., IPDPS 2019, Tables II and V, Figure 5)\n\n"
          "MiB, paper / ours. fp32; weights stay, gradients of weights live for their layer. The order of calls within "
          "a "
          "layer is not published; with this one\nboth tables follow: prefetched input, gradient of the input, gradient "
@@ -191,6 +211,7 @@ void vdnnPools(std::ostream &page) {
   page << "\nPools are not monotone (a larger one may fail), so the search depends on the byte: one block elsewhere "
           "changes an entry by hundreds of MiB. The\npaper's two examples, a larger pool that fails and fragmentation "
           "that no allocator avoids, are unit tests (`planner_tests\n--gtest_filter='Pool*'`).\n";
+  figureFive(page);
 }
 
 } // namespace sluice::bench
