@@ -65,7 +65,7 @@ public:
   /// Variables that a program touches, in order: the table of the emitted program.
   llvm::SmallVector<train::VariableOp> variables;
   /// The number in that table.
-  int variableNumber(llvm::StringRef symbol) const { return numbers.lookup(symbol); }
+  int variableNumber(llvm::StringRef symbol) const { return numbers.at(symbol); }
   /// Constant of a result (see sched.buffer), empty when there is none.
   std::string resultName(int64_t index) const;
   /// Constant of what @evaluate keeps under this number, empty when there is nothing.

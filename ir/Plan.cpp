@@ -19,8 +19,8 @@ static bool isUnset(int32_t position) { return position == -1; }
 static LogicalResult verifyAbsence(function_ref<InFlightDiagnostic()> emitError, StringAttr storage, ActionKind action,
                                    AbsenceAttr a) {
   // That of what visits the device goes around the end of the step.
-  if (action == ActionKind::Offload && -1 <= a.getReturnAfter() && a.getReturnAfter() < a.getNeededBy() &&
-      a.getNeededBy() <= a.getLeaveAfter() && a.getLeaveAfter() < a.getFreeBefore())
+  if (action == ActionKind::Offload && a.isCyclic() && -1 <= a.getReturnAfter() &&
+      a.getReturnAfter() < a.getNeededBy() && a.getLeaveAfter() < a.getFreeBefore())
     return success();
   const bool leavesInOrder = 0 <= a.getLeaveAfter() && a.getLeaveAfter() < a.getFreeBefore();
   const bool returnsInOrder = !factsOf(action).returns

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // apply-plan: one walk over the planned ops of each function. Before each op, in this order: awaits of copies and
-// codecs whose bytes may be reused from here on, masks that stand for what they were made of from here on, prefetches
-// and decodings that were issued after the op before, recomputed clones. Each op then reads the newest version of what
-// it read, and has the plan's offsets of what it makes.
+// codecs whose bytes may be reused from here on, prefetches and decodings that were issued after the op before, what
+// inversions rebuild, masks that stand for what they were made of from here on, recomputed clones. Each op then reads
+// the newest version of what it read, and has the plan's offsets of what it makes. After it: copies out and packing.
 #include "passes/Passes.h"
 #include "passes/analysis/InvertedStorages.h"
 #include "passes/analysis/Masks.h"
@@ -144,6 +144,8 @@ private:
   /// Offload, compress and encode, where the content is complete.
   void sendAway(OpBuilder &b, int s) {
     const planner::Decision &d = plan.decisions[s];
+    if (visitorOf(storages[s]))
+      return moveDeparture(b, storages[s]);
     Value value = newest.of(b, content.lookup(s));
     switch (d.action) {
     case Action::Offload:
@@ -203,11 +205,20 @@ private:
       return noteReturn(moveArrival(b, storages[s]), s);
     const planner::Decision &d = plan.decisions[s];
     Value original = viewedValue(content.lookup(s)), now;
-    if (d.action == Action::Offload)
-      now =
-          PrefetchOp::create(b, original.getLoc(), cast<HostHandleType>(handles[s].getType()).getTensor(), handles[s]);
-    else
-      now = DecodeOp::create(b, original.getLoc(), original.getType(), handles[s], codecName(d.codec));
+    const Location loc = original.getLoc();
+    switch (d.action) {
+    case Action::Offload:
+      now = PrefetchOp::create(b, loc, cast<HostHandleType>(handles[s].getType()).getTensor(), handles[s]);
+      break;
+    case Action::Compress:
+      now = DecodeOp::create(b, loc, original.getType(), handles[s], codecName(d.codec));
+      break;
+    case Action::Encode:
+    case Action::Invert:
+    case Action::Keep:
+    case Action::Recompute:
+      llvm_unreachable("nothing returns for it");
+    }
     noteReturn(now.getDefiningOp(), s);
     newest.replace(original, now);
   }

@@ -29,6 +29,7 @@ struct HomeVariables : sluice::impl::HomeVariablesBase<HomeVariables> {
       module.emitError() << known.error();
       return signalPassFailure();
     }
+    sentAny = false;
     countReads(module);
     for (auto update : llvm::make_early_inc_range(step.getOps<UpdateOp>()))
       sendStates(update);

@@ -136,7 +136,7 @@ struct StepState {
 
 /// Which parameter of a program: its number in the table of variables (Program::variables).
 struct ParameterId {
-  int number = 0;
+  int number = -1;
 };
 
 /// What a group of parameters has of its own.

@@ -19,6 +19,8 @@ namespace sluice {
 /// last batch of a step, and in a step that checkGradients() skips, nothing changes. A size that differs throws
 /// std::invalid_argument.
 ///
+/// `step` in the rules counts the steps that change parameters, from 1: skipped ones are none.
+///
 /// As torch.optim.SGD: m = step==1 ? d : momentum*m + d; w -= lr*m, with Nesterov lr*(d + momentum*m).
 void updateSgd(Stream &, ParameterId, const Tensor &w, const Tensor &dw, const Tensor &norm, const Tensor &momentum,
                Node node);
@@ -64,7 +66,8 @@ private:
 /// What updates read after the last batch is the gradient of all batches as one. Runs in every batch.
 void accumulateGradient(Stream &, const Tensor &dw, const Tensor &mean, Node node);
 
-/// After the last batch of a step, average = step==1 ? w : average + (1 - averageDecay)*(w - average).
+/// After the last batch of a step that changes parameters, average = step==1 ? w : average + (1 - averageDecay)*(w -
+/// average).
 void averageWeights(Stream &, const Tensor &w, const Tensor &average, Node node);
 
 } // namespace sluice

@@ -250,6 +250,15 @@ static ReportJson totals(const Problem &problem, const Plan &plan) {
   return table.json;
 }
 
+/// The ops during which the bytes are gone.
+static std::string awayText(const Absence &absence, int ops) {
+  const std::string from = std::to_string(absence.freeBefore), to = std::to_string(absence.returnAfter);
+  if (!absence.isCyclic())
+    return from + (absence.returnAfter < 0 ? " on" : " to " + to);
+  const bool begins = absence.returnAfter >= 0, ends = absence.freeBefore < ops;
+  return (begins ? "up to " + to : "") + (begins && ends ? ", " : "") + (ends ? from + " on" : "");
+}
+
 static ReportJson tensors(const Problem &problem, const Plan &plan) {
   const std::vector<Accesses> accesses = accessesOf(problem);
   auto opName = [&](int op) { return op < 0 ? std::string() : problem.ops[op].name; };
@@ -262,12 +271,8 @@ static ReportJson tensors(const Problem &problem, const Plan &plan) {
     if (!problem.buffers[b].activation && d.action == Action::Keep)
       continue;
     std::string away;
-    for (const Absence &absence : d.absences) {
-      away += (away.empty() ? "" : ", ") + std::to_string(absence.freeBefore) +
-              (absence.returnAfter < 0 || absence.isCyclic() ? " on" : " to " + std::to_string(absence.returnAfter));
-      if (absence.isCyclic() && absence.returnAfter >= 0)
-        away += ", up to " + std::to_string(absence.returnAfter);
-    }
+    for (const Absence &absence : d.absences)
+      away += (away.empty() ? "" : ", ") + awayText(absence, static_cast<int>(problem.ops.size()));
     table.add({problem.buffers[b].name, opName(a.firstWrite), problem.buffers[b].bytes, a.first, a.last,
                decisionName(d), d.reason, away,
                problem.errorBudget && errorOf(problem.buffers[b], d) > 0 ? ReportJson(errorOf(problem.buffers[b], d))

@@ -8,13 +8,6 @@ using namespace mlir;
 using namespace sluice;
 using namespace sluice::train;
 
-double sluice::longestTask(const planner::Timeline &timeline) {
-  double longest = 0;
-  for (const planner::Event &event : timeline.events)
-    longest = std::max(longest, event.end - event.start);
-  return longest;
-}
-
 std::optional<EvaluationPlan> EvaluationPlan::make(ModuleOp module, const planner::Profile &profile,
                                                    const ProblemOptions &options,
                                                    llvm::function_ref<planner::Answer(const planner::Problem &)> keep) {

@@ -30,7 +30,4 @@ private:
   planner::Plan plan;
 };
 
-/// Seconds of the longest kernel, copy or codec of a step.
-double longestTask(const planner::Timeline &timeline);
-
 } // namespace sluice

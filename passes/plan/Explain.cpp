@@ -50,7 +50,8 @@ std::string sluice::explain(ModuleOp module) {
     out << llvm::formatv(layout, printable(row.getStorage().getValue().take_front(32).str()),
                          printable(row.getNode().getValue().take_front(36).str()), row.getBytes(), life, named,
                          milliseconds(row.getSeconds()), reason);
-    freed += row.getAction() == train::ActionKind::Keep ? 0 : row.getBytes();
+    const bool visits = llvm::any_of(row.getAbsences(), [](train::AbsenceAttr a) { return a.isCyclic(); });
+    freed += row.getAction() == train::ActionKind::Keep || visits ? 0 : row.getBytes(); // visitors are listed below
   }
   out << "\nstrategy " << plan.getStrategy().getValue() << ": " << mebibytes(freed)
       << " of tensors leave the device in between\n";

@@ -26,10 +26,12 @@ int PlacedAbsences::writtenBefore(int s, int position) const {
 LogicalResult PlacedAbsences::check(int s, const planner::Decision &d, const planner::Absence &away) {
   const int count = ops.size();
   if (visitorOf(storages[s]))
-    return checkVisit(s, away);
+    return checkVisit(s, d);
   auto refuse = [&] {
     return step.emitError() << "the plan wants to " << planner::actionName(d.action) << " '" << storages[s].name << "'";
   };
+  if (away.isCyclic())
+    return refuse() << " around the end of the step, which is for states that are at home elsewhere";
   if (!executable(s, d, away))
     return refuse() << (d.codec ? " with " + codecName(d.codec) : "") << ", which generated programs cannot do";
   if (int last = std::max(away.freeBefore, away.neededBy); last >= count)
@@ -39,9 +41,14 @@ LogicalResult PlacedAbsences::check(int s, const planner::Decision &d, const pla
   return success();
 }
 
-/// A visitor is there while its op runs, and its copies are the ones that stand around it.
-LogicalResult PlacedAbsences::checkVisit(int s, const planner::Absence &away) {
+/// A visitor is there while its op runs, and its copies are the ones that stand around it, raw.
+LogicalResult PlacedAbsences::checkVisit(int s, const planner::Decision &d) {
   const int count = ops.size();
+  const planner::Absence &away = d.absences.front();
+  if (d.action != Action::Offload || d.codec || d.absences.size() != 1)
+    return step.emitError() << "the plan wants to " << planner::actionName(d.action) << " '" << storages[s].name << "'"
+                            << (d.codec ? " with " + codecName(d.codec) : "") << ", " << d.absences.size()
+                            << " times; it is at home elsewhere, comes once a step and goes as it is";
   const bool inOrder = away.isCyclic() && away.returnAfter < away.neededBy && away.freeBefore > away.leaveAfter;
   if (!inOrder || away.freeBefore > count || writtenBefore(s, count) > away.leaveAfter ||
       writtenBefore(s, away.neededBy) >= 0)
@@ -54,8 +61,7 @@ LogicalResult PlacedAbsences::checkVisit(int s, const planner::Absence &away) {
 void PlacedAbsences::add(int s, const planner::Decision &d) {
   for (auto [i, away] : llvm::enumerate(d.absences)) {
     if (d.departs(i)) {
-      if (!away.isCyclic()) // a visitor's is there
-        copies[away.leaveAfter].push_back(s);
+      copies[away.leaveAfter].push_back(s);
       awaits[away.freeBefore].push_back(s);
     }
     if (d.action == Action::Invert)

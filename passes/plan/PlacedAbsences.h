@@ -31,7 +31,7 @@ public:
   mlir::LogicalResult place();
 
 private:
-  mlir::LogicalResult checkVisit(int s, const planner::Absence &away);
+  mlir::LogicalResult checkVisit(int s, const planner::Decision &d);
   mlir::LogicalResult check(int s, const planner::Decision &d, const planner::Absence &away);
   void add(int s, const planner::Decision &d);
   int writtenBefore(int s, int position) const;

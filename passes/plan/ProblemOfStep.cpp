@@ -23,9 +23,7 @@ public:
     problem.home = options.home;
     problem.base = persistentBytes(module);
     problem.alignment = slotAlignment;
-    problem.link = *profile.linkTo(options.home);
-    if (!problem.link.contention)
-      problem.link.contention = profile.link.contention;
+    problem.link = linkTo(options.home);
     problem.codecContention = profile.codecContention.value_or(0);
     problem.zerosStay = factsOf(options.target).zerosStay;
     if (factsOf(options.home).packs)
@@ -53,10 +51,19 @@ private:
     if (VariableOp variable = visitorOf(storage)) {
       buffer.visits = true;
       problem.visitorsHome = variable.arena();
-      if (const planner::Link *link = profile.linkTo(variable.arena())) // home-variables asks for it
-        problem.visitorsLink = *link;
+      problem.visitorsLink = linkTo(variable.arena());
     }
     problem.buffers.push_back(buffer);
+  }
+
+  /// Without rates where the profile knows no link, which checkProblem() refuses. Copies that were not measured beside
+  /// compute cost it as much as those to the host.
+  planner::Link linkTo(Space home) const {
+    const planner::Link *known = profile.linkTo(home);
+    planner::Link link = known ? *known : planner::Link();
+    if (!link.contention)
+      link.contention = profile.link.contention;
+    return link;
   }
 
   std::vector<int> transient(ArrayRef<int> storages) const {
@@ -111,7 +118,7 @@ private:
           problem.buffers[b].activation = true;
     }
     for (size_t b = 0; b < problem.buffers.size(); ++b) {
-      problem.buffers[b].offloadable = problem.buffers[b].bytes >= smallestMoved;
+      problem.buffers[b].offloadable = !problem.buffers[b].visits && problem.buffers[b].bytes >= smallestMoved;
       if (!restorable[b] || !problem.buffers[b].activation)
         problem.buffers[b].producers.clear();
     }

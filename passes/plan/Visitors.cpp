@@ -13,10 +13,22 @@ PrefetchOp sluice::moveArrival(OpBuilder &b, const Storage &visitor) {
   return arrival;
 }
 
-void sluice::moveAwait(OpBuilder &b, const Storage &visitor) {
+static OffloadOp departureOf(const Storage &visitor) {
   for (Value value : visitor.values)
     for (Operation *user : value.getUsers())
       if (auto home = dyn_cast<OffloadOp>(user))
-        for (Operation *await : llvm::make_early_inc_range(home->getUsers()))
-          await->moveBefore(b.getInsertionBlock(), b.getInsertionPoint());
+        return home;
+  return {};
+}
+
+void sluice::moveDeparture(OpBuilder &b, const Storage &visitor) {
+  OffloadOp home = departureOf(visitor);
+  if (b.getInsertionPoint() != Block::iterator(home)) // else it stands there
+    home->moveBefore(b.getInsertionBlock(), b.getInsertionPoint());
+  b.setInsertionPointAfter(home);
+}
+
+void sluice::moveAwait(OpBuilder &b, const Storage &visitor) {
+  for (Operation *await : llvm::make_early_inc_range(departureOf(visitor)->getUsers()))
+    await->moveBefore(b.getInsertionBlock(), b.getInsertionPoint());
 }

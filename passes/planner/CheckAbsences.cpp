@@ -40,6 +40,8 @@ Status PlanCheck::visit(int b, const Decision &d) const {
   const int n = problem.ops.size();
   if (d.action != Action::Offload || d.codec || d.absences.size() != 1)
     return Error{buffer(b) + " visits the device, which takes one absence and raw copies"};
+  if (uses[b].empty())
+    return Error{buffer(b) + " visits the device, and no op uses it"};
   const Absence &a = d.absences.front();
   const int first = runs[uses[b].front().run].position, last = runs[uses[b].back().run].position;
   if (a.returnAfter < -1 || a.returnAfter >= a.neededBy || a.neededBy > first || a.leaveAfter < last ||

@@ -16,7 +16,8 @@ namespace sluice::planner {
 /// unpacks, Encode leaves a form that the readers take as it is.
 using sluice::Action;
 
-/// A stretch of the step for which a buffer's device bytes are gone, between two accesses to it. Position k of the
+/// A stretch of the step for which a buffer's device bytes are gone, between two accesses to it, or of a cyclic one
+/// between the accesses of two steps. Position k of the
 /// program is op k together with the recomputed ops that stand just before it. The device bytes are live up to and
 /// including position `freeBefore - 1`: position `freeBefore` is the first that may reuse them, and waits for the copy
 /// out; then again from position `returnAfter + 1` on: the copy back is issued when op `returnAfter` has ended (and
@@ -24,7 +25,7 @@ using sluice::Action;
 ///
 /// That of a buffer which visits the device is cyclic: it begins in one step and ends in the next. Its bytes are live
 /// from position `returnAfter + 1`, where -1 is the start of the step, to `freeBefore - 1`, where the number of ops
-/// stands for the end of the step.
+/// stands for the end of the step: returnAfter < neededBy <= leaveAfter < freeBefore. The orders below are of others.
 struct Absence {
   /// The copy out is issued when this op has ended: the last writer or a later op; -1 for content from outside the
   /// step: at its start. An absence with the same op as the one before it has no copy of its own: the first copy stays

@@ -44,6 +44,26 @@ static Status checkOp(const Problem &problem, int k) {
   return Success{};
 }
 
+/// One op writes a visitor and reads nothing of it, as if it had made it.
+static Status checkVisitor(const Problem &problem, int k) {
+  const Buffer &buffer = problem.buffers[k];
+  if (!buffer.visits)
+    return Success{};
+  const std::string who = "buffer " + std::to_string(k) + " '" + buffer.name + "' ";
+  int writers = 0, readers = 0;
+  for (const Op &op : problem.ops) {
+    writers += std::count(op.writes.begin(), op.writes.end(), k) > 0;
+    readers += std::count(op.reads.begin(), op.reads.end(), k) > 0;
+  }
+  if (writers != 1 || readers > 0 || buffer.activation || buffer.offloadable)
+    return Error{who + "visits the device for one op that writes it; " + std::to_string(writers) + " do, and " +
+                 std::to_string(readers) + " read it"};
+  if (!factsOf(problem.visitorsHome).isHome || problem.visitorsLink.d2h <= 0 || problem.visitorsLink.h2d <= 0)
+    return Error{who + "is at home in the arena '" + factsOf(problem.visitorsHome).name +
+                 "', to which the profile knows no link"};
+  return Success{};
+}
+
 static Status checkBuffer(const Problem &problem, int k) {
   const Buffer &buffer = problem.buffers[k];
   const std::string who = "buffer " + std::to_string(k) + " '" + buffer.name + "' ";
@@ -64,6 +84,8 @@ static Status checkBuffer(const Problem &problem, int k) {
   for (const auto &[codec, error] : buffer.errors)
     if (!std::isfinite(error) || error < 0)
       return Error{who + "has an error of " + std::to_string(error) + " under '" + codecName(codec) + "'"};
+  if (Status status = checkVisitor(problem, k); !status)
+    return status;
   const std::optional<Inversion> &inversion = buffer.inversion;
   if (!inversion)
     return Success{};
@@ -96,9 +118,10 @@ Status checkProblem(const Problem &problem) {
     for (double rate : {link->d2h, link->h2d, link->duplex, link->latency})
       if (badSeconds(rate))
         return Error{"link has a figure of " + std::to_string(rate)};
-  if (!(problem.link.contention.value_or(0) >= 0 && problem.link.contention.value_or(0) <= 1))
-    return Error{"link has a contention of " + std::to_string(*problem.link.contention) +
-                 " seconds a byte, it must be from 0 to 1"};
+  for (const Link *link : {&problem.link, &problem.visitorsLink})
+    if (!(link->contention.value_or(0) >= 0 && link->contention.value_or(0) <= 1))
+      return Error{"link has a contention of " + std::to_string(*link->contention) +
+                   " seconds a byte, it must be from 0 to 1"};
   if (!(problem.codecContention >= 0 && problem.codecContention <= 1))
     return Error{"codecs have a contention of " + std::to_string(problem.codecContention) + ", it must be from 0 to 1"};
   if (problem.errorBudget && !(*problem.errorBudget > 0 && std::isfinite(*problem.errorBudget)))

@@ -332,6 +332,13 @@ Timeline Simulation::run() {
 
 } // namespace
 
+Seconds longestTask(const Timeline &timeline) {
+  Seconds longest = 0;
+  for (const Event &event : timeline.events)
+    longest = std::max(longest, event.end - event.start);
+  return longest;
+}
+
 Timeline simulate(const Problem &problem, const Plan &plan) { return Simulation(problem, plan).run(); }
 
 } // namespace sluice::planner

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Predicts the time of a plan: one compute stream, one copy engine a direction of the link to the arena of what is
-// offloaded, one codec stream, and the waits that the plan's positions imply. Model of O. Beaumont, L. Eyraud-Dubois,
-// A. Shilova, Optimal GPU-CPU Offloading Strategies for DNN Training, Euro-Par 2020, Section 3, with whole tensors
-// (Problem 1), on a branching program and with separate directions.
+// offloaded, and of that to the home of visitors where it is another one, one codec stream, and the waits that the
+// plan's positions imply. Model of O. Beaumont, L. Eyraud-Dubois, A. Shilova, Optimal GPU-CPU Offloading Strategies for
+// DNN Training, Euro-Par 2020, Section 3, with whole tensors (Problem 1), on a branching program and with separate
+// directions.
 #pragma once
 
 #include "passes/planner/Plan.h"
@@ -29,6 +30,9 @@ Bytes copiedBytes(const Problem &problem, int buffer, const Decision &decision);
 /// Seconds that packing an offloaded buffer (`toHost`) or unpacking it takes at least, beside the copy; 0 without a
 /// codec.
 Seconds packingSeconds(const Problem &problem, int buffer, const Decision &decision, bool toHost);
+
+/// Of the longest kernel, copy or job of a codec.
+Seconds longestTask(const Timeline &timeline);
 
 /// Bytes of the link per second that the copy's codec can keep up with; infinite without one.
 double copyRateLimit(const Problem &problem, int buffer, const Decision &decision, bool toHost);

@@ -12,7 +12,7 @@ bool hasVisitors(const Problem &problem);
 
 /// Lets visitors come so early and leave so late that their copies run beside other ops, one after the other, as far as
 /// live bytes stay within `memory` (base included). Who finds no room comes right before its op and leaves right after
-/// it, as before. Not packed; all visitors are planned as Keep.
+/// it. `plan` has them as Keep; its peakBytes and arenaBytes are not brought up to date.
 Plan withVisits(const Problem &problem, Bytes memory, Plan plan);
 
 } // namespace sluice::planner

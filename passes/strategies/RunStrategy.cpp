@@ -211,9 +211,11 @@ static Answer placeVisitors(const Problem &problem, Bytes budget, const Options 
       inner = tightened(problem, ahead, inner, most);
       continue;
     }
-    if (simulate(problem, ahead).makespan <= simulate(problem, *plan).makespan)
+    if (simulate(problem, ahead).makespan <= simulate(problem, *plan).makespan) {
       *plan = checked(problem, ahead, most);
-    break;
+      break;
+    }
+    attempt = std::max(attempt, 3);
   }
   return answer;
 }

@@ -104,7 +104,8 @@ private:
 static void checkLetters(const std::string &path, const std::string &content) {
   TomlPlace place;
   size_t line = 1;
-  for (size_t at = 0; at < content.size(); ++at) {
+  const size_t begin = content.compare(0, 3, "\xef\xbb\xbf") == 0 ? 3 : 0; // a byte order mark
+  for (size_t at = begin; at < content.size(); ++at) {
     line += content[at] == '\n';
     if (!place.allows(content, at))
       throw DataError(text(path, ":", line,

@@ -13,7 +13,7 @@ constexpr int64_t grain = 1 << 15;
 /// Ranges of a sum; their number is the same for any number of threads.
 constexpr int64_t parts = 64;
 
-/// The tensors of an update. States that a rule has not are w, which it leaves alone.
+/// The tensors of an update. States that a rule has not are the one before, or w, which it leaves alone.
 struct Pointers {
   float *w, *first, *second;
   const float *dw, *norm;

@@ -89,6 +89,21 @@ TEST(Visits, TheCheckerRefusesThemWhereTheyAreNotThere) {
   EXPECT_NE(refused({5, 13, 4, 5}), "") << "beyond the step";
 }
 
+TEST(Visits, AProblemSaysWhoseTheyAreAndHowTheyCome) {
+  const auto refused = [](const std::function<void(Problem &, int)> &change) {
+    Updates net;
+    change(net.problem, net.first);
+    return messageOf(checkProblem(net.problem));
+  };
+  EXPECT_EQ(refused([](Problem &, int) {}), "");
+  EXPECT_EQ(refused([](Problem &p, int) { p.visitorsLink = {}; }),
+            "buffer 0 'b0' is at home in the arena 'host', to which the profile knows no link");
+  EXPECT_EQ(refused([](Problem &p, int b) { p.ops[7].reads.push_back(b); }),
+            "buffer 0 'b0' visits the device for one op that writes it; 1 do, and 1 read it");
+  EXPECT_NE(refused([](Problem &p, int b) { p.ops[7].writes.push_back(b); }), "");
+  EXPECT_NE(refused([](Problem &p, int b) { p.buffers[b].offloadable = true; }), "");
+}
+
 // Every strategy, whatever it does with the rest, within the memory that it was given.
 TEST(Visits, EveryStrategyPlansAroundThem) {
   int ahead = 0;

@@ -141,8 +141,8 @@ TEST_F(Recipes, LettersOutsideOfStringsAreAscii) {
     const auto line = std::count(wrong.begin(), wrong.end(), '\n') + 2;
     expectRefused("steps = 3\n" + wrong + "\n", std::to_string(line) + ": a character that is not ASCII");
   }
-  const Arguments read = parse("# " + letter + "\ndata = 'd'\nlog = \"/\\\"" + letter + "\\\\\" # '" + letter +
-                               "\nreport = '/" + letter + "'\ninput = \"\"\"a\n'" + letter + "'\"\"\"\n");
+  const Arguments read = parse("\xef\xbb\xbf# " + letter + "\ndata = 'd'\nlog = \"/\\\"" + letter + "\\\\\" # '" +
+                               letter + "\nreport = '/" + letter + "'\ninput = \"\"\"a\n'" + letter + "'\"\"\"\n");
   EXPECT_EQ(read.report, "/" + letter);
 }
 

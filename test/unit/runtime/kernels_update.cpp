@@ -245,14 +245,14 @@ TEST_F(Update, SumsOverTheBatchesOfAStep) {
 
 TEST_F(Update, GroupsHaveTheirOwnRateAndDecay) {
   h.session.groups[0] = {0.5f, 0};
-  expectSteps([&] { updateSgd(stream, {}, tw, tdw, none, tm, "w"); },
+  expectSteps([&] { updateSgd(stream, ParameterId{0}, tw, tdw, none, tm, "w"); },
               [](double &w, double g, double &m, double &, int step) {
                 m = step == 1 ? g : 0.9 * m + g;
                 w -= 0.05 * m;
               },
               1e-6);
   h.session.groups[0] = {2, 0.5f};
-  expectSteps([&] { updateAdam(stream, {}, tw, tdw, none, tm, tv, WeightDecay::Decoupled, "w"); },
+  expectSteps([&] { updateAdam(stream, ParameterId{0}, tw, tdw, none, tm, tv, WeightDecay::Decoupled, "w"); },
               [](double &w, double g, double &m, double &v, int step) {
                 w -= 0.2 * 0.5 * w;
                 m = 0.9 * m + 0.1 * g;
