@@ -3,7 +3,10 @@
 
 #include "runtime/program/Interrupt.h"
 
+#include "runtime/Printable.h"
+
 #include <atomic>
+#include <cstdio>
 #include <utility>
 
 namespace sluice {
@@ -44,6 +47,13 @@ static thread_local std::function<bool()> cancelled;
 
 CancelScope::CancelScope(std::function<bool()> asked) { cancelled = std::move(asked); }
 CancelScope::~CancelScope() { cancelled = nullptr; }
+
+void sayLast(const std::string &line) {
+  const std::string shown = printable(line) + "\n";
+  std::fputs(shown.c_str(), stdout);
+  if (std::fflush(stdout) != 0 || std::ferror(stdout))
+    std::fputs(shown.c_str(), stderr);
+}
 
 int interruptedBy() { return cancelled && cancelled() ? SIGINT : noted.load(); }
 

@@ -5,6 +5,7 @@
 
 #include <csignal>
 #include <functional>
+#include <string>
 
 namespace sluice {
 
@@ -40,5 +41,8 @@ public:
 
 /// The signal noted since the last guard began, SIGINT where a CancelScope ends the run, 0: none.
 int interruptedBy();
+
+/// Prints the last line of a run that was interrupted, on standard error where standard output takes nothing any more.
+void sayLast(const std::string &line);
 
 } // namespace sluice

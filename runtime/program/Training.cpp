@@ -213,16 +213,12 @@ void Trainer::finishCheckpoints() {
     checkpoints->finish();
 }
 
-/// What whoever interrupted the run may want to know, also where nobody reads the standard output any more.
+/// What whoever interrupted the run may want to know.
 void Trainer::sayHowToGoOn() const {
-  const std::string line =
-      text("interrupted after step ", run.step, "; ",
-           checkpoints && files.training ? "go on with: " + printable(commandByRecipe(arguments, *arguments.checkpoint))
-                                         : "nothing was saved: no --checkpoint was given",
-           "\n");
-  std::fputs(line.c_str(), stdout);
-  if (std::fflush(stdout) != 0 || std::ferror(stdout))
-    std::fputs(line.c_str(), stderr);
+  const bool saved = checkpoints && files.training;
+  sayLast(text("interrupted after step ", run.step, "; ",
+               saved ? "go on with: " + commandByRecipe(arguments, *arguments.checkpoint)
+                     : "nothing was saved: no --checkpoint was given"));
 }
 
 /// What only the first steps of a run do.

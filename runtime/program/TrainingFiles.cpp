@@ -31,6 +31,14 @@ static void checkNames(const ClassNames &said, const ClassNames &ofData) {
                             printable(someOf(names)), ": leave --class out, or give the target as numbers"));
 }
 
+/// Rows without names stand for samples by their places.
+static void takeAllRows(DataOptions &options, const std::string &output) {
+  if (options.skipBad)
+    options.noSkip =
+        text("--on-bad-data=skip leaves none out of ", output, ", whose rows have no names: write .csv, .json or .npz");
+  options.skipBad = false;
+}
+
 void TrainingFiles::openData(const Arguments &arguments, const Program &program, uint64_t seed) {
   DataOptions options = dataOptions(arguments, seed);
   classes = namesFrom(arguments.classes, program);
@@ -62,8 +70,8 @@ void TrainingFiles::openData(const Arguments &arguments, const Program &program,
   options.mixup = 0;
   options.padded = true; // each sample counts once
   if (arguments.evaluate || arguments.validationSplit) {
-    options.where = arguments.evaluate ? *arguments.evaluate : *arguments.data;
     options.purpose = "evaluation data";
+    options.where = arguments.evaluate ? *arguments.evaluate : *arguments.data;
     options.share = arguments.evaluate ? DataOptions::Share::All : DataOptions::Share::Validation;
     evaluation = std::make_unique<Dataset>(options, program);
     classes.merge(evaluation->classNames());
@@ -79,12 +87,8 @@ void TrainingFiles::openData(const Arguments &arguments, const Program &program,
     options.purpose = "data to predict";
     options.share = DataOptions::Share::All;
     options.targets = false;
-    if (!namesSamples(*arguments.output)) {
-      options.noSkip = options.skipBad ? text("--on-bad-data=skip leaves none out of ", *arguments.output,
-                                              ", whose rows have no names: write .csv, .json or .npz")
-                                       : "";
-      options.skipBad = false;
-    }
+    if (!namesSamples(*arguments.output))
+      takeAllRows(options, *arguments.output);
     options.keepSizes = isMaskFolder(*arguments.output);
     prediction = std::make_unique<Dataset>(options, program);
     if (options.keepSizes)

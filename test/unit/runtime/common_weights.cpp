@@ -156,6 +156,22 @@ TEST_F(Weights, WhatIsTrainedMayStandAlone) {
   expectFailure(2, "--data data --resume d --init torch.safetensors", "--init and --resume exclude each other");
 }
 
+/// A program that was moved alone goes on from a whole checkpoint.
+TEST_F(Weights, OfACheckpointNeedNoFirstOnes) {
+  ASSERT_EQ(run("--data data --steps 3 --checkpoint c --checkpoint-trained-only", "frozen"), 0) << err;
+  const std::string missing = "/tiny.safetensors is missing, which holds the program's first weights";
+  expectFailure(1, "--resume c --evaluate data", missing + "; so is ", "file frozen");
+  expectFailure(1, "--resume c --evaluate data", missing + " and constants; so is ", "file constant");
+  ASSERT_EQ(run("--data data --steps 3 --checkpoint d"), 0) << err;
+  ASSERT_EQ(run("--data data --steps 5 --resume d --log rest", "file"), 0) << err;
+  ASSERT_EQ(run("--data data --steps 5 --log whole"), 0) << err;
+  EXPECT_EQ(losses("rest")[5], losses("whole")[5]);
+  expectFailure(1, "--resume d --export out.onnx",
+                "/tiny.onnx-template is missing, the model that --export FILE.onnx fills in: move it along with the "
+                "program; --export FILE.safetensors needs none",
+                "file");
+}
+
 TEST_F(Weights, WhatDoesNotFitIsSaid) {
   write("torch.safetensors", "fc.weight", transposed(), {8, 3});
   expectFailure(1, "--data data --init torch.safetensors",
