@@ -59,6 +59,10 @@ LogicalResult checkMaskReaders(func::FuncOp step, const Storages &storages) {
   return success();
 }
 
+RankedTensorType maskTypeOf(Value content) {
+  return packedType(cast<RankedTensorType>(content.getType()), Codec::Mask);
+}
+
 class Rewriter {
 public:
   Rewriter(func::FuncOp step, planner::Plan plan, const PlannedPlaces &places, StringAttr home,
@@ -83,7 +87,7 @@ public:
         newest.replace(viewedValue(content.lookup(s)), rebuild(before, s));
       for (int s : placed.masks.lookup(position))
         newest.replace(viewedValue(contents[s]),
-                       PackedMaskOp::create(before, contents[s].getLoc(), maskType(s), handles[s]));
+                       PackedMaskOp::create(before, contents[s].getLoc(), maskTypeOf(contents[s]), handles[s]));
       recomputeUpTo(before, position);
       newest.read(before, op);
       noteWrites(op);
@@ -99,10 +103,6 @@ public:
   }
 
 private:
-  RankedTensorType maskType(int s) const {
-    return packedType(cast<RankedTensorType>(contents[s].getType()), Codec::Mask);
-  }
-
   void noteWrites(Operation *op) {
     for (Value result : op->getResults())
       content[storages.of(result)] = result;
