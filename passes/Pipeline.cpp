@@ -4,6 +4,8 @@
 
 #include "passes/Passes.h"
 #include "passes/Replanning.h"
+#include "passes/plan/PlanAttribute.h"
+#include "passes/plan/PlanRequest.h"
 
 using namespace mlir;
 using namespace sluice;
@@ -17,12 +19,19 @@ LogicalResult sluice::checkRunsBefore(ModuleOp module, StringRef pass, StringRef
   return success();
 }
 
-static void addLinearizing(OpPassManager &pm, const PipelineOptions &options) {
-  // Kernels that round otherwise leave signs as exact as they were; what comes back rounded does not.
+static constexpr const char *algorithms = "algorithms";
+
+/// Whether plans may change kernels' algorithms, and whether they may bring tensors back rounded.
+static std::pair<bool, bool> roundings(const PipelineOptions &options) {
   SmallVector<StringRef> lossy;
   StringRef(options.allowLossy).split(lossy, ',', -1, /*KeepEmpty=*/false);
-  const bool alternatives = llvm::is_contained(lossy, "algorithms"),
-             roundsTensors = lossy.size() > (alternatives ? 1 : 0) || options.errorBudget > 0;
+  const bool alternatives = llvm::is_contained(lossy, algorithms);
+  return {alternatives, lossy.size() > (alternatives ? 1 : 0) || options.errorBudget > 0};
+}
+
+static void addLinearizing(OpPassManager &pm, const PipelineOptions &options) {
+  // Kernels that round otherwise leave signs as exact as they were; what comes back rounded does not.
+  const auto [alternatives, roundsTensors] = roundings(options);
   if (options.fuseEpilogues)
     pm.addPass(createFuseEpilogues());
   pm.addPass(createFuse({!roundsTensors}));
@@ -69,11 +78,67 @@ void sluice::addProof(OpPassManager &pm, int64_t budget, const PipelineOptions &
   pm.addPass(createVerifySchedule({budget, options.hostBudget, options.oneMemory}));
 }
 
-LogicalResult sluice::runPipeline(ModuleOp module, Level from, Level until, const PipelineOptions &options,
-                                  PlanningFailure &cause) {
+static LogicalResult runOnce(ModuleOp module, Level from, Level until, const PipelineOptions &options,
+                             PlanningFailure &cause) {
   PassManager pm(module.getContext());
   addPasses(pm, from, std::min(until, Level::Linearized), options);
   if (failed(pm.run(module)))
     return failure();
   return until < Level::Planned ? success() : planWithinBudget(module, until, options, cause);
+}
+
+/// Where the compiler chooses the actions, and nobody asked for some by a knob: it may leave alone those that round.
+static bool mayStayExact(const PipelineOptions &options) {
+  const Result<PlanRequest> request =
+      parsePlanRequest(options.strategy, options.allowLossy, options.oneMemory, options.errorBudget, options.home);
+  return request && request->codec == Codec::None && request->options.knobs.empty() &&
+         (request->name == "mixed" || request->name == "auto");
+}
+
+/// The program whose plans may round keeps more: no op of it repeats another one whose signs it needs. `exact` is the
+/// other one, not linearized yet; takes it where it is planned faster, or alone has a plan.
+static LogicalResult takeFaster(ModuleOp module, LogicalResult rounding, ModuleOp exact, Level from, Level until,
+                                PipelineOptions options, PlanningFailure &cause) {
+  options.allowLossy = roundings(options).first ? algorithms : "";
+  options.errorBudget = 0;
+  if (!options.budget.empty()) // percentages are of a keep of its own
+    options.budget = std::to_string(succeeded(rounding) ? planOfStep(module).getBudget() : cause.budget);
+  PlanningFailure other;
+  ScopedDiagnosticHandler quiet(module.getContext(), [](Diagnostic &) { return success(); });
+  if (failed(runOnce(exact, from, until, options, other))) {
+    if (other.smallestBudget && cause.smallestBudget)
+      cause.smallestBudget = std::min(*cause.smallestBudget, *other.smallestBudget);
+    return rounding;
+  }
+  const auto seconds = [](ModuleOp planned) { return planOfStep(planned).getSeconds().getValueAsDouble(); };
+  if (succeeded(rounding) && seconds(module) <= seconds(exact))
+    return success();
+  module->setAttrs(exact->getAttrDictionary());
+  module.getBodyRegion().takeBody(exact.getBodyRegion());
+  cause = {};
+  return success();
+}
+
+LogicalResult sluice::runPipeline(ModuleOp module, Level from, Level until, const PipelineOptions &options,
+                                  PlanningFailure &cause) {
+  OwningOpRef<ModuleOp> exact;
+  if (from < Level::Linearized && until >= Level::Planned && roundings(options).second && mayStayExact(options))
+    exact = module.clone();
+  if (!exact)
+    return runOnce(module, from, until, options, cause);
+  // What is wrong with a plan that rounds is nobody's business where the other one is taken.
+  std::vector<Diagnostic> complaints;
+  LogicalResult rounding = failure();
+  {
+    ScopedDiagnosticHandler handler(module.getContext(), [&](Diagnostic &diagnostic) {
+      complaints.push_back(std::move(diagnostic));
+      return success();
+    });
+    rounding = runOnce(module, from, until, options, cause);
+  }
+  LogicalResult result = takeFaster(module, rounding, *exact, from, until, options, cause);
+  for (Diagnostic &complaint : complaints)
+    if (failed(result) || complaint.getSeverity() != DiagnosticSeverity::Error)
+      module->getContext()->getDiagEngine().emit(std::move(complaint));
+  return result;
 }
