@@ -5,7 +5,6 @@
 #include "codegen/Home.h"
 #include "codegen/HostToolchain.h"
 #include "codegen/RunCompiler.h"
-#include "runtime/files/OutputFile.h"
 
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -103,15 +102,6 @@ static std::string readmeOf(const std::string &name, sluice::Target target) {
          "libraries in `third_party/` have theirs beside them. The weights are those of the model, under its terms.\n";
 }
 
-static Status writeText(const fs::path &path, const std::string &text) {
-  try {
-    sluice::writeFile(path.string(), text, path.filename().string());
-  } catch (const sluice::DataError &error) {
-    return Error{error.what()};
-  }
-  return Success{};
-}
-
 Status sluice::codegen::writeProjectFiles(const std::string &folder, const std::string &name, Target target,
                                           const std::string &cpu) {
   const Home home = findHome();
@@ -139,6 +129,6 @@ Status sluice::codegen::writeProjectFiles(const std::string &folder, const std::
   }
   if (lists.empty())
     return Error{"cannot write CMakeLists.txt: its form is missing in " + home.sources.string()};
-  Status written = writeText(project / "CMakeLists.txt", lists);
-  return written ? writeText(project / "README.md", readmeOf(name, target)) : written;
+  Status written = writeText(project.string(), "CMakeLists.txt", lists);
+  return written ? writeText(project.string(), "README.md", readmeOf(name, target)) : written;
 }

@@ -6,7 +6,6 @@
 #include "codegen/HostToolchain.h"
 #include "codegen/RunCompiler.h"
 #include "codegen/Text.h"
-#include "runtime/files/OutputFile.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -55,12 +54,7 @@ private:
     return run(*found, arguments);
   }
   Status write(const std::string &file, const std::string &text) const {
-    try {
-      writeFile(in(file), text, file);
-    } catch (const DataError &error) {
-      return Error{error.what()};
-    }
-    return Success{};
+    return writeText(folder.string(), file, text);
   }
 
   Status compile(const std::string &source) {

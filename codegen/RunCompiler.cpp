@@ -2,6 +2,8 @@
 // A compiler's driver starts compilers, assemblers and linkers; a signal to the driver alone would leave them behind.
 #include "codegen/RunCompiler.h"
 
+#include "runtime/files/OutputFile.h"
+
 #include "llvm/ADT/StringRef.h"
 
 #include <algorithm>
@@ -173,6 +175,15 @@ Status codegen::runCompiler(const std::string &compiler, const std::vector<std::
   const std::string how = WIFSIGNALED(status) ? "signal " + std::to_string(WTERMSIG(status))
                                               : "status " + std::to_string(WEXITSTATUS(status));
   return Error{"the C++ compiler failed on the emitted program (" + how + "): " + saidIn(log.descriptor)};
+}
+
+Status codegen::writeText(const std::string &folder, const std::string &file, const std::string &text) {
+  try {
+    writeFile(folder + "/" + file, text, file);
+  } catch (const DataError &error) {
+    return Error{error.what()};
+  }
+  return Success{};
 }
 
 void codegen::killCompiler() {

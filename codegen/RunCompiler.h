@@ -20,9 +20,12 @@ struct CompilerLimits {
 void limitCompiler(const CompilerLimits &limits);
 
 /// Runs a program with `arguments`, the first of which is its name; what it prints becomes part of the error. It and
-/// all that it starts are a process group of their own, and `folder` takes their temporary files and their output. What
-/// takes longer than it may is killed.
+/// all that it starts are a process group of their own, and `folder` takes their temporary files. What takes longer
+/// than it may is killed.
 Status runCompiler(const std::string &compiler, const std::vector<std::string> &arguments, const std::string &folder);
+
+/// Writes a whole file of a folder that nobody else looks into yet; an error is about its name.
+Status writeText(const std::string &folder, const std::string &file, const std::string &text);
 
 /// Kills the group that is running, if any, and waits for its leader. For signal handlers.
 void killCompiler();

@@ -99,6 +99,8 @@ static bool mayStayExact(const PipelineOptions &options) {
 /// other one, not linearized yet; takes it where it is planned faster, or alone has a plan.
 static LogicalResult takeFaster(ModuleOp module, LogicalResult rounding, ModuleOp exact, Level from, Level until,
                                 PipelineOptions options, PlanningFailure &cause) {
+  if (failed(rounding) && !cause.smallestBudget)
+    return rounding; // not for want of memory: it is the same with the other one
   options.allowLossy = roundings(options).first ? algorithms : "";
   options.errorBudget = 0;
   if (!options.budget.empty()) // percentages are of a keep of its own

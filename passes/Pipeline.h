@@ -53,7 +53,8 @@ void registerSluicePipeline();
 
 /// Takes a module from one level, Linearized at most, to a later one. From Planned on, planning is repeated below the
 /// budget until the placed arena fits it. Errors go to the context's diagnostics; `cause` says whose they are, and what
-/// a budget that is too small needs.
+/// a budget that is too small needs. Where the compiler chooses the actions and may round, the exact program is planned
+/// within as many bytes as well, and taken where it is faster.
 mlir::LogicalResult runPipeline(mlir::ModuleOp module, Level from, Level until, const PipelineOptions &options,
                                 PlanningFailure &cause);
 

@@ -13,6 +13,7 @@ PrefetchOp sluice::moveArrival(OpBuilder &b, const Storage &visitor) {
   return arrival;
 }
 
+/// Null for what nobody stores.
 static OffloadOp departureOf(const Storage &visitor) {
   for (Value value : visitor.values)
     for (Operation *user : value.getUsers())
@@ -23,12 +24,15 @@ static OffloadOp departureOf(const Storage &visitor) {
 
 void sluice::moveDeparture(OpBuilder &b, const Storage &visitor) {
   OffloadOp home = departureOf(visitor);
+  if (!home)
+    return;
   if (b.getInsertionPoint() != Block::iterator(home)) // else it stands there
     home->moveBefore(b.getInsertionBlock(), b.getInsertionPoint());
   b.setInsertionPointAfter(home);
 }
 
 void sluice::moveAwait(OpBuilder &b, const Storage &visitor) {
-  for (Operation *await : llvm::make_early_inc_range(departureOf(visitor)->getUsers()))
+  OffloadOp home = departureOf(visitor);
+  for (Operation *await : home ? llvm::to_vector(home->getUsers()) : SmallVector<Operation *>())
     await->moveBefore(b.getInsertionBlock(), b.getInsertionPoint());
 }

@@ -119,10 +119,7 @@ void writeAll(int descriptor, uint64_t offset, const void *from, size_t bytes, c
   }
 }
 
-void writeFile(const std::string &path, const std::string &bytes, const std::string &name) {
-  const int descriptor = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (descriptor < 0)
-    throw systemError("write", name);
+void writeAndClose(int descriptor, const std::string &bytes, const std::string &name) {
   try {
     writeAll(descriptor, 0, bytes.data(), bytes.size(), name);
   } catch (...) {
@@ -131,6 +128,13 @@ void writeFile(const std::string &path, const std::string &bytes, const std::str
   }
   if (close(descriptor) != 0) // as on file systems of other machines
     throw systemError("write", name);
+}
+
+void writeFile(const std::string &path, const std::string &bytes, const std::string &name) {
+  const int descriptor = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (descriptor < 0)
+    throw systemError("write", name);
+  writeAndClose(descriptor, bytes, name);
 }
 
 void syncFolder(const std::string &path) {

@@ -44,6 +44,8 @@ std::string partialName(const std::string &folder, int number, const std::string
 bool lockPartial(int descriptor);
 /// All bytes, at a place of a file; errors are about `name`.
 void writeAll(int descriptor, uint64_t offset, const void *from, size_t bytes, const std::string &name);
+/// All bytes, from the start of a file that was just opened, which is closed whatever happens; errors are about `name`.
+void writeAndClose(int descriptor, const std::string &bytes, const std::string &name);
 /// A whole file, in place: of a folder that nobody else looks into yet. Throws DataError about `name`.
 void writeFile(const std::string &path, const std::string &bytes, const std::string &name);
 /// Removes what writers that were killed left in the folder.

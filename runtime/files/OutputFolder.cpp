@@ -116,14 +116,7 @@ void OutputFolder::write(const std::string &file, const std::string &bytes) {
   const int out = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
   if (out < 0)
     throw systemError("write", shown);
-  try {
-    writeAll(out, 0, bytes.data(), bytes.size(), shown);
-  } catch (...) {
-    close(out);
-    throw;
-  }
-  if (close(out) != 0)
-    throw systemError("write", shown);
+  writeAndClose(out, bytes, shown);
 }
 
 void OutputFolder::commit() {
