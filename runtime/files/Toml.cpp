@@ -4,29 +4,17 @@
 
 #include "runtime/files/Toml.h"
 
+#include "runtime/Printable.h"
 #include "runtime/files/File.h"
 
 #include <cctype>
 #include <cstring>
-#include <sstream>
 #include <utility>
 
 namespace sluice {
 
 static constexpr uint64_t mostBytes = uint64_t{64} << 10;
 static constexpr size_t mostDots = 100; ///< of all keys of one line, brackets included
-
-/// The library asserts what only a name or a quote gives: that the name of a table begins. What is no table but a line
-/// of an array may begin with a number as well.
-static bool isTableWithoutName(const std::string &line) {
-  size_t at = line.find_first_not_of(" \t");
-  if (at == std::string::npos || line[at] != '[')
-    return false;
-  for (int brackets = 0; brackets < 2 && at < line.size() && line[at] == '['; ++brackets)
-    at = line.find_first_not_of(" \t\r", at + 1);
-  return at == std::string::npos || (!std::isalnum(static_cast<unsigned char>(line[at])) &&
-                                     std::strchr("_-+\"']", line[at]) == nullptr && line[at] > 0);
-}
 
 /// Dots outside of quotes nest. Those inside are counted as well, which only long texts of many sentences would notice.
 static void checkDepth(const std::string &path, const std::string &content) {
@@ -39,43 +27,128 @@ static void checkDepth(const std::string &path, const std::string &content) {
   }
 }
 
-static void checkTables(const std::string &path, const std::string &content) {
-  std::istringstream lines(content);
-  std::string line;
-  for (size_t number = 1; std::getline(lines, line); ++number)
-    if (isTableWithoutName(line))
-      throw DataError(text(path, ":", number, ": a table has no name"));
-}
-
 namespace {
 
-/// Where in a file a character is. Strings of one line end with it.
+/// A file's characters that are not ASCII as words that are: a mark, which the file does not have, and two digits a
+/// byte. The library's answer is undefined where it asks whether a letter that is not ASCII is a blank.
+class AsciiWords {
+public:
+  explicit AsciiWords(const std::string &content) {
+    for (int number = 0; content.find(mark = text("u_", number, "_")) != std::string::npos;)
+      ++number;
+  }
+
+  /// Throws DataError at what is no UTF-8, or may not be shown.
+  std::string of(const std::string &path, const std::string &content) const {
+    std::string words;
+    size_t line = 1;
+    for (size_t at = 0; at < content.size(); ++at) {
+      line += content[at] == '\n';
+      if (static_cast<unsigned char>(content[at]) < 0x80) {
+        words += content[at];
+        continue;
+      }
+      size_t bytes = detail::shownBytes(content, at);
+      if (bytes == 0)
+        throw DataError(text(path, ":", line, ": a character that is no UTF-8, or turns the direction of text around"));
+      for (; bytes > 0; --bytes, ++at)
+        words += mark + digits[static_cast<unsigned char>(content[at]) >> 4] + digits[content[at] & 15];
+      --at;
+    }
+    return words;
+  }
+
+  std::string restored(const std::string &words) const {
+    std::string content;
+    size_t from = 0;
+    for (size_t at; (at = words.find(mark, from)) != std::string::npos;) {
+      content.append(words, from, at - from);
+      from = at + mark.size() + 2;
+      if (from <= words.size()) // the library may cut a word in a message
+        content += static_cast<char>(std::strchr(digits, words[from - 2]) - digits) * 16 +
+                   static_cast<char>(std::strchr(digits, words[from - 1]) - digits);
+    }
+    return content + (from < words.size() ? words.substr(from) : "");
+  }
+
+  void restore(toml::node &node) const {
+    if (toml::table *table = node.as_table())
+      restore(*table);
+    else if (toml::array *array = node.as_array())
+      for (toml::node &element : *array)
+        restore(element);
+    else if (auto *value = node.as_string())
+      value->get() = restored(value->get());
+  }
+
+  void restore(toml::table &table) const {
+    toml::table whole;
+    for (auto &&[key, node] : table) {
+      restore(node);
+      toml::key own(restored(std::string(key.str())), key.source());
+      node.visit([&](auto &value) { whole.insert_or_assign(std::move(own), std::move(value)); });
+    }
+    table = std::move(whole);
+  }
+
+private:
+  static constexpr char digits[] = "0123456789abcdef";
+  std::string mark;
+};
+
+/// Where in a file of ASCII characters one is. Strings of one line end with it.
 class TomlPlace {
 public:
-  /// Moves on to the end of what begins at `at`: a character, or quotes. False where such a character may not stand.
-  bool allows(const std::string &content, size_t &at) {
+  /// Moves on to the end of what begins at `at`: a character, or quotes. Why such a character may not stand there; null
+  /// where it may, or where the library says so itself.
+  const char *refusal(const std::string &content, size_t &at) {
     const char c = content[at];
     if (c == '\n')
-      return endLine(), true;
-    if (in == Comment || c == ' ' || c == '\t' || c == '\r')
-      return true;
-    const bool isFirst = std::exchange(first, false), isAscii = static_cast<unsigned char>(c) < 0x80;
+      return endLine() ? nullptr : noName;
+    if (c == '\t' || (c == '\r' && at + 1 < content.size() && content[at + 1] == '\n'))
+      return nullptr;
+    if (c < ' ' || c == 0x7f)
+      return "a control character";
+    if (in == Comment || c == ' ')
+      return nullptr;
+    const bool isFirst = std::exchange(first, false);
     if (in == Outside)
-      return begin(content, at), isAscii;
+      return outside(content, at, isFirst);
     const bool wasEscaped = std::exchange(escaped, c == '\\' && quote == '"' && !escaped);
     if (c == quote && !wasEscaped)
       end(content, at);
-    return isAscii || in == String || !isFirst;
+    return nullptr;
   }
 
 private:
   enum { Outside, Comment, String, Long } in = Outside;
+  static constexpr char noName[] = "a table has no name";
 
+  /// Of what is neither in quotes nor in a comment.
+  const char *outside(const std::string &content, size_t &at, bool isFirst) {
+    const char c = content[at];
+    const bool begins = isFirst && c == '[' && opened.empty(), again = awaitsName && c == '[' && opened == "[";
+    if (awaitsName && !again && !std::isalnum(static_cast<unsigned char>(c)) && !std::strchr("_-\"']", c))
+      return noName;
+    awaitsName = begins || again;
+    begin(content, at);
+    return nest(c) ? nullptr : "a closing brace in an array";
+  }
   void begin(const std::string &content, size_t &at) {
     quote = content[at];
     in = quote == '#' ? Comment : quote == '"' || quote == '\'' ? String : Outside;
     if (in == String && content.compare(at, 3, std::string(3, quote)) == 0)
       in = Long, at += 2;
+  }
+  /// False for a brace that would close a bracket.
+  bool nest(char c) {
+    if (c == '[' || c == '{')
+      opened += c;
+    else if (c == '}' && !opened.empty() && opened.back() == '[')
+      return false;
+    else if ((c == ']' || c == '}') && !opened.empty())
+      opened.pop_back();
+    return true;
   }
   /// A long string ends with three quotes, the last of up to five.
   void end(const std::string &content, size_t &at) {
@@ -86,31 +159,33 @@ private:
     if (in == String || quotes >= 3)
       in = Outside;
   }
-  void endLine() {
+  /// False where a table would have had a name.
+  bool endLine() {
     first = true;
     escaped = false;
     if (in != Long)
       in = Outside;
+    return !std::exchange(awaitsName, false);
   }
 
   char quote = 0;
+  std::string opened;                 ///< brackets and braces that nothing has closed
   bool first = true, escaped = false; ///< no character of the line but blanks so far; a backslash stands before
+  bool awaitsName = false;            ///< one or two brackets that begin a table stand before
 };
 
 } // namespace
 
-/// The library's answer is undefined where it asks whether a letter that is not ASCII is a blank: outside of strings,
-/// and at the beginning of a line of a long one.
-static void checkLetters(const std::string &path, const std::string &content) {
+/// The library asserts that no value of an array begins with a closing brace, and that the name of a table begins as
+/// one. Control characters, which TOML has not, would get past other rules.
+static void checkCharacters(const std::string &path, const std::string &content) {
   TomlPlace place;
   size_t line = 1;
-  const size_t begin = content.compare(0, 3, "\xef\xbb\xbf") == 0 ? 3 : 0; // a byte order mark
-  for (size_t at = begin; at < content.size(); ++at) {
-    line += content[at] == '\n';
-    if (!place.allows(content, at))
-      throw DataError(text(path, ":", line,
-                           ": a character that is not ASCII; put names and values that have some in "
-                           "quotes, on one line"));
+  for (size_t at = 0; at < content.size(); ++at) {
+    const bool endsLine = content[at] == '\n';
+    if (const char *refused = place.refusal(content, at))
+      throw DataError(text(path, ":", line, ": ", refused));
+    line += endsLine;
   }
 }
 
@@ -120,13 +195,18 @@ toml::table readToml(const std::string &path) {
     throw DataError(text(path, ": ", file.size(), " bytes are too many for a file of settings, at most ", mostBytes));
   std::string content(static_cast<size_t>(file.size()), '\0');
   file.readAt(0, content.data(), content.size());
-  checkDepth(path, content);
-  checkTables(path, content);
-  checkLetters(path, content);
+  if (content.compare(0, 3, "\xef\xbb\xbf") == 0) // a byte order mark
+    content.erase(0, 3);
+  const AsciiWords ascii(content);
+  const std::string words = ascii.of(path, content);
+  checkDepth(path, words);
+  checkCharacters(path, words);
   try {
-    return toml::parse(content, path);
+    toml::table table = toml::parse(words, path);
+    ascii.restore(table);
+    return table;
   } catch (const toml::parse_error &error) {
-    throw tomlError(path, error.source(), std::string(error.description()));
+    throw tomlError(path, error.source(), ascii.restored(std::string(error.description())));
   }
 }
 

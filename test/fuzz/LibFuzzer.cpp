@@ -13,6 +13,9 @@ using namespace sluice::fuzz;
 
 extern "C" size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t most);
 
+/// The solver keeps some memory of its own where numbers of 1e-324 meet others.
+extern "C" const char *__lsan_default_suppressions() { return "leak:libCoinUtils\n"; }
+
 static const Target *target;
 static std::string folder;
 

@@ -126,24 +126,41 @@ TEST_F(Recipes, MistakesAreNamedWithTheirLine) {
   expectRefused("lr = inf", "1: --lr expects a finite number");
   expectRefused("steps = 3\ninit = 'w.safetensors,skip'", "2: 'w.safetensors,skip': weights have no option 'skip'");
   expectRefused("[data]\nsteps = 3", "1: there are no tables in a recipe, found [data]");
-  for (const char *nameless : {"[[[", "[", " [ =]", "[.a]", "[[#"})
+  for (const char *nameless : {"[[[", "[", " [ =]", "[.a]", "[[#", "[+a]", "[[ +1]]", "[,", "[ {a}]"})
     expectRefused(std::string("steps = 3\n") + nameless + "\n", "2: a table has no name");
   expectRefused("data = 'd'\nsteps = ", "2: ");
   expectRefused("data = '\xff'", "1: ");
   expectError<DataError>([&] { parse(std::string(70000, '#')); }, "70000 bytes are too many");
 }
 
+// Not even where the library takes quotes as part of a number, or looks for a blank behind a backslash.
 TEST_F(Recipes, LettersOutsideOfStringsAreAscii) {
   const std::string letter = "\xc2\xa4";
-  for (const std::string &wrong :
-       {letter, "a" + letter, "x = 'a'" + letter, R"(x = """a"""")" + letter, "x = '''a\n  " + letter + "'''",
-        R"(x = "a\\")" + letter, "x = \"\"\"\\\n" + letter, "[" + letter + "]"}) {
-    const auto line = std::count(wrong.begin(), wrong.end(), '\n') + 2;
-    expectRefused("steps = 3\n" + wrong + "\n", std::to_string(line) + ": a character that is not ASCII");
-  }
-  const Arguments read = parse("\xef\xbb\xbf# " + letter + "\ndata = 'd'\nlog = \"/\\\"" + letter + "\\\\\" # '" +
-                               letter + "\nreport = '/" + letter + "'\ninput = \"\"\"a\n'" + letter + "'\"\"\"\n");
-  EXPECT_EQ(read.report, "/" + letter);
+  for (const std::string &wrong : {letter, "a" + letter + " = 1", "x = 'a'" + letter, R"(x = """a"""")" + letter,
+                                   R"(x = "a\\")" + letter, "lr = 1" + letter, "lr = 132_.A=\"" + letter + "\"",
+                                   "lr = 1998{\"" + letter, "data = \"\"\"\\" + letter + "\"\"\"", "[" + letter + "]"})
+    expectRefused("steps = 3\n" + wrong + "\n", "");
+  expectRefused("steps = 3\ndata = '\xc2'\n", "2: a character that is no UTF-8");
+  const Arguments read =
+      parse("\xef\xbb\xbf# " + letter + "\ndata = 'd'\nlog = \"/\\\"" + letter + "\\\\\" # '" + letter +
+            "\nreport = '/" + letter + "u_0_u_1_'\ninput = \"\"\"a\n" + letter + "'" + letter + "'\"\"\"\n");
+  EXPECT_EQ(read.report, "/" + letter + "u_0_u_1_");
+  EXPECT_EQ(read.inputs, std::vector<std::string>{"a\n" + letter + "'" + letter + "'"});
+}
+
+// The library asserts that no value begins so.
+TEST_F(Recipes, BracesCloseBracesOnly) {
+  for (const char *wrong : {"input = [}", "input = ['a', [[}]]]", "input = [ # a\n}"})
+    expectRefused(std::string("steps = 3\n") + wrong + "\n", ": a closing brace in an array");
+  EXPECT_EQ(parse("input = [ '[}' ] # [}\n").inputs.size(), 1u);
+  expectRefused("input = [ { a = ['}'] } ]", "1: ");
+}
+
+TEST_F(Recipes, HaveNoControlCharacters) {
+  for (const char character : {'\0', '\1', '\v', '\r', '\x7f'})
+    for (const char *before : {"[", "steps = ", "data = '", "# "})
+      expectRefused("lr = 1\n" + std::string(before) + character + "a\n", "2: a control character");
+  EXPECT_EQ(parse("steps\t=\t3\r\n").steps, 3);
 }
 
 // Every dot of a key is a table in a table, whose destructors call each other.
