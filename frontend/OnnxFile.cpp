@@ -307,9 +307,11 @@ Status OnnxFile::indexConstant(const onnx::NodeProto &node) { return contents->t
 
 Status OnnxFile::replaceNodes(google::protobuf::RepeatedPtrField<onnx::NodeProto> &nodes) {
   onnx::GraphProto &graph = *contents->model.mutable_graph();
-  contents->nodes.Swap(graph.mutable_node());
-  contents->outputs = graph.output();
-  contents->replaced = true;
+  if (!contents->replaced) { // else they were kept the first time
+    contents->nodes.Swap(graph.mutable_node());
+    contents->outputs = graph.output();
+    contents->replaced = true;
+  }
   graph.mutable_node()->Swap(&nodes);
   std::set<std::string> made;
   for (const auto &initializer : graph.initializer())

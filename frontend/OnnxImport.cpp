@@ -3,6 +3,7 @@
 // looked up in the table of importers, the loss goes on top. Shapes are those of the MLIR types, so no separate shape
 // inference runs.
 #include "frontend/OnnxImport.h"
+#include "frontend/AdapterInsertion.h"
 #include "frontend/Adapters.h"
 #include "frontend/AssumedResults.h"
 #include "frontend/BoundInputs.h"
@@ -288,8 +289,8 @@ Status GraphImport::flatten(OnnxFile &changed, Unflattened &refused) {
 }
 
 /// `replaced`: the batch that the file fixes where --batch says another, else 0; for errors, too.
-Result<OwningOpRef<ModuleOp>> importWhole(MLIRContext &context, OnnxFile &file, const TrainingSpec &spec,
-                                          ImportReport &report, int64_t &replaced) {
+Result<OwningOpRef<ModuleOp>> importWhole(MLIRContext &context, OnnxFile &file, TrainingSpec spec, ImportReport &report,
+                                          int64_t &replaced) {
   auto located = [&](Error error) { return Error{file.path() + ": " + error.message}; };
   Result<HandRoles> hand = HandRoles::of(spec);
   if (!hand)
@@ -303,6 +304,16 @@ Result<OwningOpRef<ModuleOp>> importWhole(MLIRContext &context, OnnxFile &file, 
   if (hasStructure(file.model().graph())) {
     Status flat = GraphImport(context, file, spec, *hand, *graph, {}).flatten(file, unflattened);
     graph = flat ? OnnxGraph::build(file, spec) : Result<OnnxGraph>(flat.takeError());
+    if (!graph)
+      return located(graph.takeError());
+  }
+  if (spec.adapter) { // of the nodes that loops have become, too
+    Result<std::string> remark = insertAdapters(file, spec);
+    if (!remark)
+      return located(remark.takeError());
+    report.remarks.push_back(std::move(*remark));
+    hand = HandRoles::of(spec);
+    graph = OnnxGraph::build(file, spec);
     if (!graph)
       return located(graph.takeError());
   }

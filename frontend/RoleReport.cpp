@@ -166,7 +166,7 @@ Status reportRoles(const OnnxGraph &graph, const Variables &variables, const Han
     if (count)
       held += (held.empty() ? " (" : ", ") + std::to_string(count) + why;
   };
-  add(roles.frozen.size(), " by --freeze");
+  add(roles.frozen.size(), hand.adapters.empty() ? " by --freeze" : " beside adapters");
   add(roles.constants, roles.constants == 1 ? " constant of the graph" : " constants of the graph");
   add(roles.byRule.size(), " by rule: " + someOf(roles.byRule));
   const size_t count = roles.frozen.size() + roles.constants + roles.byRule.size();

@@ -250,7 +250,7 @@ Result<HandRoles> HandRoles::of(const TrainingSpec &spec) {
   auto train = NamePatterns::compile("--train", spec.train);
   if (!freeze || !train)
     return !freeze ? freeze.takeError() : train.takeError();
-  return HandRoles{std::move(*freeze), std::move(*train)};
+  return HandRoles{std::move(*freeze), std::move(*train), {spec.adapterParts.begin(), spec.adapterParts.end()}};
 }
 
 TensorRoles findRoles(const OnnxFile &file, const OnnxGraph &graph, bool modelHasLoss, const HandRoles &hand) {

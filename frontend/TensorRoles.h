@@ -5,7 +5,9 @@
 #define SLUICE_FRONTEND_TENSOR_ROLES_H
 
 #include "frontend/NamePatterns.h"
+#include "frontend/TrainingSpec.h"
 #include <map>
+#include <optional>
 #include <set>
 
 namespace sluice {
@@ -13,15 +15,25 @@ namespace sluice {
 class OnnxFile;
 struct OnnxGraph;
 struct FileTensor;
-struct TrainingSpec;
 
 /// What --freeze and --train say. If both match a tensor, neither applies, so that `--freeze=.* --train=head.*` freezes
-/// all but the head and trains no constant of the head.
+/// all but the head and trains no constant of the head. With adapters that --adapter added, --freeze is taken to match
+/// all else.
 struct HandRoles {
   NamePatterns freeze, train;
+  std::map<std::string, AdapterPart, std::less<>> adapters; ///< those that --adapter added
   static Result<HandRoles> of(const TrainingSpec &spec);
-  bool freezes(std::string_view name) const { return freeze.matches(name) && !train.matches(name); }
-  bool trains(std::string_view name) const { return train.matches(name) && !freeze.matches(name); }
+  bool freezes(std::string_view name) const { return !adapters.count(name) && isFrozen(name) && !train.matches(name); }
+  bool trains(std::string_view name) const {
+    return adapters.count(name) || (train.matches(name) && !isFrozen(name));
+  }
+  std::optional<AdapterPart> adapterPart(std::string_view name) const {
+    const auto part = adapters.find(name);
+    return part == adapters.end() ? std::nullopt : std::optional(part->second);
+  }
+
+private:
+  bool isFrozen(std::string_view name) const { return !adapters.empty() || freeze.matches(name); }
 };
 
 /// Why a float tensor of the file is held fixed.

@@ -4,6 +4,7 @@
 #include "runtime/Numbers.h"
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <fstream>
 #include <limits>
 #include <utility>
@@ -113,6 +114,42 @@ Status parseBatchNorm(const std::string &word, TrainingSpec &spec) {
   else
     spec.batchNormRules.push_back({*mode, word.substr(colon + 1)});
   return Success{};
+}
+
+/// One option of --adapter but the targets; false where it is unknown or its value makes no sense.
+static bool takeAdapterOption(const std::string &option, AdapterRequest &request) {
+  const size_t equals = option.find('=');
+  const std::string name = option.substr(0, equals), value = equals == option.npos ? "" : option.substr(equals + 1);
+  if (name == "rank")
+    return parseNumber(value, request.rank) && request.rank >= 1 && request.rank <= AdapterRequest::largestRank;
+  if (name == "alpha")
+    return parseNumber(value, request.alpha) && std::isfinite(request.alpha) && request.alpha > 0;
+  if (name == "dropout")
+    return parseNumber(value, request.dropout) && request.dropout >= 0 && request.dropout < 1;
+  request.rootOfRank |= option == "rslora";
+  return option == "rslora";
+}
+
+Result<AdapterRequest> parseAdapter(const std::string &word) {
+  static constexpr char targets[] = "targets=";
+  const std::string form = "; use lora[,rank=N][,alpha=X][,dropout=P][,rslora][,targets=REGEX]";
+  AdapterRequest request;
+  size_t end = std::min(word.find(','), word.size());
+  if (word.substr(0, end) != "lora")
+    return Error{"--adapter=" + word + " is unknown" + form};
+  while (end < word.size()) {
+    const size_t begin = end + 1;
+    if (word.compare(begin, sizeof targets - 1, targets) == 0) {
+      request.targets = word.substr(begin + sizeof targets - 1);
+      if (request.targets.empty())
+        return Error{"--adapter=" + word + " has no regular expression behind targets="};
+      break;
+    }
+    end = std::min(word.find(',', begin), word.size());
+    if (const std::string option = word.substr(begin, end - begin); !takeAdapterOption(option, request))
+      return Error{"--adapter: '" + option + "' is no option with a value that makes sense" + form};
+  }
+  return request;
 }
 
 Status checkPrecision(const std::string &word, Target target) {

@@ -55,6 +55,20 @@ struct OutputLoss {
 /// Whether targets of bce-with-logits mean something by this number.
 constexpr bool isAnswer(int64_t number) { return number == 0 || number == 1; }
 
+/// --adapter=lora,...: adapters that the model does not have; see AdapterInsertion.h.
+struct AdapterRequest {
+  static constexpr int64_t largestRank = 1 << 16;
+
+  int64_t rank = 8;
+  double alpha = 16;
+  bool rootOfRank = false; ///< the scale is alpha / sqrt(rank) instead of alpha / rank (rsLoRA)
+  double dropout = 0;      ///< of what the adapter reads, in [0, 1)
+  std::string targets;     ///< regular expression of whole names of weights; empty: all matrices but the last layer's
+};
+
+/// The narrow matrices of an adapter, A and B.
+enum class AdapterPart { First, Second };
+
 struct TrainingSpec {
   static constexpr size_t mostLosses = 32;
 
@@ -83,7 +97,9 @@ struct TrainingSpec {
   std::map<std::string, int64_t>
       dims; ///< --dim NAME=N; the i-th dimension of input x is called `x[i]` where the file gives no name
   std::vector<NamePattern> freeze; ///< --freeze: regular expressions of whole names of tensors that are held fixed
-  std::vector<NamePattern> train;  ///< --train: of tensors that are trained whatever rules say; see HandRoles
+  std::optional<AdapterRequest> adapter;
+  std::map<std::string, AdapterPart> adapterParts; ///< the tensors that it came to in the file at hand
+  std::vector<NamePattern> train; ///< --train: of tensors that are trained whatever rules say; see HandRoles
   Limits limits;
 };
 
@@ -105,6 +121,8 @@ Result<std::vector<double>> parseClassWeights(const std::string &word);
 Result<std::vector<double>> parsePosWeights(const std::string &word);
 /// Adds `MODE` or `MODE:REGEX` to the spec.
 Status parseBatchNorm(const std::string &word, TrainingSpec &spec);
+/// `lora[,rank=N][,alpha=X][,dropout=P][,rslora][,targets=REGEX]`; the expression is the rest of the word.
+Result<AdapterRequest> parseAdapter(const std::string &word);
 Result<DropoutMode> parseDropoutMode(const std::string &word);
 /// fp32 everywhere, the others on cuda; on the host they are refused as such.
 Status checkPrecision(const std::string &word, Target target);

@@ -16,8 +16,6 @@ namespace {
 using train::Init;
 using train::Role;
 
-const char *const frozenBy = "frozen by --freeze, ";
-
 /// Constants up to this many elements are written into the IR.
 constexpr int64_t smallConstant = 64;
 
@@ -81,8 +79,12 @@ Variables::Decision Variables::decide(const Source &source, const Use &use, cons
     return {Role::State, firstValue(source, use), what};
   const bool isFloat = source.elementType == onnx::TensorProto::FLOAT,
              trains = isFloat && !source.invented && hand.trains(source.name);
+  // A begins as PEFT draws it, evenly within 1/sqrt(inputs), B with zeros, so that nothing changes at first.
+  if (const auto part = hand.adapterPart(source.name); part && !source.invented)
+    return {Role::Parameter, *part == AdapterPart::First ? Init::Xavier : Init::Zero, "adapter, " + what};
   if (isFloat && !source.invented && hand.freezes(source.name))
-    return {Role::Constant, Init::File, frozenBy + what};
+    return {Role::Constant, Init::File,
+            (hand.adapters.empty() ? "frozen by --freeze, " : "held fixed beside adapters, ") + what};
   if (source.constantNode && !trains && !(constantsAreWeights && use.isWeightOperand()))
     return {Role::Constant, Init::File,
             (source.invented ? "made of the graph's numbers" : describe(source.hold.value_or(Hold::ConstantNode))) +
@@ -134,6 +136,10 @@ train::VariableOp Variables::create(const Source &source, const Use &use, const 
     const bool table = use.kind == Use::Table; // of standard deviation 1, as PyTorch's embeddings are
     fanIn = table ? 2 : source.shape[in] * field;
     fanOut = table ? 2 : source.shape[out] * field;
+  }
+  if (hand.adapterPart(source.name) == AdapterPart::First) { // for the bound of Xavier, sqrt(6 / (fanIn + fanOut))
+    fanIn = source.shape[1];
+    fanOut = 5 * fanIn;
   }
   // In order of first use, before the functions.
   builder.setInsertionPoint(*module.getOps<func::FuncOp>().begin());

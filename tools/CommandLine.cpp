@@ -28,8 +28,8 @@ namespace {
 /// The words of the flags, before they become a DriverOptions.
 struct Words {
   std::string emit = "binary", optimizer = "sgd", init = "keep", dropout = "keep";
-  std::string target = factsOf(Target::Host).name, precision = "fp32", classWeights, launches, epilogues, hostBudget,
-              stateHome = "device", workspaceLimit, allowLossy, errorBudget, batch, threads;
+  std::string target = factsOf(Target::Host).name, precision = "fp32", adapter, classWeights, launches, epilogues,
+              hostBudget, stateHome = "device", workspaceLimit, allowLossy, errorBudget, batch, threads;
   std::vector<std::string> losses, dims, batchDims, inputs, limits, batchNorm, freeze, train;
 };
 
@@ -94,6 +94,12 @@ void declareTraining(CLI::App &app, DriverOptions &o, Words &w) {
           "tensors whose whole names match are trained whatever rules say, which --check tells; what --freeze "
           "matches, too, is as without both",
           "REGEX|@FILE");
+  app.add_option(
+         "--adapter", w.adapter,
+         "train low-rank matrices beside the weights that REGEX, the rest of the word, names whole, and hold all "
+         "else but what --train names: rank (default 8), alpha (16), dropout (0); rslora divides alpha by the "
+         "root of the rank (default of REGEX: all matrices but the last layer's)")
+      ->option_text("lora[,rank=N][,alpha=X][,dropout=P][,rslora][,targets=REGEX]");
 }
 
 void declareMemory(CLI::App &app, DriverOptions &o, Words &w) {
@@ -282,6 +288,7 @@ Status convert(const Words &w, DriverOptions &o) {
       [&] { return take(parseDropoutMode(w.dropout), o.spec.dropout); },
       [&] { return take(readPatterns("--freeze", w.freeze), o.spec.freeze); },
       [&] { return take(readPatterns("--train", w.train), o.spec.train); },
+      [&] { return w.adapter.empty() ? Success{} : take(parseAdapter(w.adapter), o.spec.adapter.emplace()); },
       [&] { return takeTarget(w.target, o.pipeline.target); },
       [&] { return takeCpu(o); },
       [&] { return takeLaunches(w.launches, w.epilogues, o.pipeline); },

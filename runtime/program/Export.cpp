@@ -8,6 +8,7 @@
 #include "runtime/files/Safetensors.h"
 #include "runtime/program/Adapters.h"
 #include "runtime/program/Initialize.h"
+#include "runtime/program/Peft.h"
 #include "runtime/program/TensorIO.h"
 #include "runtime/program/WeightNames.h"
 
@@ -58,14 +59,15 @@ static void exportWeights(const WeightFile &to, Session &session, const Program 
   std::vector<TensorToWrite> tensors;
   for (int i = 0; i < program.variableCount; ++i) {
     const Variable &variable = program.variables[i];
-    if (!isModelTensor(variable) || (to.trainedOnly && !isTrained(variable)) ||
+    if (!isModelTensor(variable) || (to.isTrainedOnly() && !isTrained(variable)) ||
         (merged && merged->isAdded(variable.name)))
       continue;
     const Tensor &tensor = exportedTensor(program, variable);
     const std::vector<float> *values = merged ? merged->find(variable.name) : nullptr;
     const bool transpose = names(variable).transpose;
     const Shape shape = transpose ? Shape{tensor.shape[1], tensor.shape[0]} : tensor.shape;
-    for (const std::string &name : names(variable).names)
+    const std::vector<std::string> all = to.peft ? std::vector{peftName(variable.name)} : names(variable).names;
+    for (const std::string &name : all)
       tensors.push_back(
           {name, tensor.type, shape, [&session, &tensor, values, transpose](const TensorToWrite::Put &put) {
              putTensor(session, tensor, values, transpose, put);
@@ -75,6 +77,8 @@ static void exportWeights(const WeightFile &to, Session &session, const Program 
   metadata["format"] = "pt";
   metadata[exportedBy] = program.model;
   writeSafetensors(to.path, metadata, tensors);
+  if (to.peft)
+    writePeftConfig(to.path, program);
 }
 
 void checkExport(const WeightFile &to, const Program &program) {
@@ -84,6 +88,12 @@ void checkExport(const WeightFile &to, const Program &program) {
     throw UsageError(text("--export ", to.path,
                           ": merged and trained-only exclude each other: what adapters are added "
                           "to is not trained"));
+  if (to.peft && (!to.isSafetensors() || to.map || to.merged))
+    throw UsageError(text("--export ", to.path,
+                          ": peft is for FILE.safetensors, its names are PEFT's, and its adapters ",
+                          "stay apart: leave map and merged out"));
+  if (to.peft)
+    checkPeft(to.path, program);
   if (to.merged)
     checkMerging(program);
   if (to.isSafetensors())

@@ -4,6 +4,7 @@
 #include "runtime/program/InitialWeights.h"
 
 #include "runtime/Printable.h"
+#include "runtime/program/Peft.h"
 #include "runtime/program/TensorIO.h"
 
 #include <algorithm>
@@ -22,8 +23,12 @@ static Shape shapeInFile(const Variable &variable, bool transpose) {
 
 InitialWeights::Source::Source(const std::string &flag, const Program &program)
     : flag(flag), words(flag), file(words.path), names(words.map, program) {
-  if (words.trainedOnly || words.merged)
-    throw UsageError(text("--init: ", words.merged ? "merged" : "trained-only", " is an option of --export"));
+  if (words.isTrainedOnly() || words.merged)
+    throw UsageError(text("--init: ",
+                          words.merged        ? "merged"
+                          : words.trainedOnly ? "trained-only"
+                                              : "peft",
+                          " is an option of --export"));
   std::set<std::string> used;
   for (int i = 0; i < program.variableCount; ++i) {
     const Variable &variable = program.variables[i];
@@ -39,6 +44,9 @@ InitialWeights::Source::Source(const std::string &flag, const Program &program)
       else
         requireOne(variable, name, each);
     }
+    if (const std::string each = peftName(variable.name);
+        name.empty() && !words.map && file.contains(each) && used.insert(each).second)
+      name = each;
     if (name.empty())
       absent.push_back(variable.name);
     else

@@ -25,11 +25,13 @@ WeightFile::WeightFile(const std::string &words) : path(words) {
       trainedOnly = true;
     else if (option == "merged" && !merged)
       merged = true;
+    else if (option == "peft" && !peft)
+      peft = true;
     else if (option.compare(0, sizeof mapOption - 1, mapOption) == 0 && !map)
       map = option.substr(sizeof mapOption - 1);
     else if (isWeights(path.substr(0, comma)))
       throw UsageError(text("'", words, "': weights have no option '", option,
-                            "'; there are skip-mismatched, trained-only, merged and map=FILE, each once"));
+                            "'; there are skip-mismatched, trained-only, merged, peft and map=FILE, each once"));
     else
       return;
     path.resize(comma);

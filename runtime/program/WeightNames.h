@@ -11,7 +11,7 @@
 
 namespace sluice {
 
-/// The words of --init and --export: FILE[,map=MAPFILE][,skip-mismatched][,trained-only][,merged].
+/// The words of --init and --export: FILE[,map=MAPFILE][,skip-mismatched][,trained-only][,merged][,peft].
 struct WeightFile {
   explicit WeightFile(const std::string &words);
 
@@ -20,8 +20,11 @@ struct WeightFile {
   bool skipMismatched = false; ///< of --init
   bool trainedOnly = false;    ///< of --export
   bool merged = false;         ///< of --export: adapters are added to their weights
+  bool peft = false;           ///< of --export: what is trained, as PEFT keeps it
 
   bool isSafetensors() const; ///< by its ending
+  /// Whether --export writes trained tensors alone.
+  bool isTrainedOnly() const { return trainedOnly || peft; }
 };
 
 /// A tensor as files have it.

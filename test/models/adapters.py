@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models with adapters for test/execute/adapters.test: as PEFT writes them, around layers whose weights lie either way.
+"""Models with adapters for test/execute/adapters.test and added-adapters.test: as PEFT writes them, around layers whose weights lie either way.
 
     adapters.py make FOLDER           writes FOLDER/NAME.onnx of each model, its base as NAME-base.safetensors, data/ and names.toml
     adapters.py compare FOLDER NAME   that merged exports give what the model with its adapters gives
+    adapters.py bare FOLDER           writes FOLDER/NAME.onnx of models without adapters, data/ and adapters to begin with
+    adapters.py added FOLDER NAME     that sluicec's adapters train as PyTorch's do
 """
 import pathlib
 import sys
@@ -98,10 +100,7 @@ def make(folder):
         plain = {key.replace(".base_layer", ""): value for key, value in model.state_dict().items() if ".lora_" not in key}
         save_file({key: value + 0.01 for key, value in plain.items()}, folder / f"{name}-base.safetensors")
     (folder / "names.toml").write_text("""'(.*)[.]base_layer[.](.*)' = { name = "$1.$2", regex = true }\n""")
-    (folder / "data").mkdir()
-    rng = np.random.default_rng(2)
-    np.save(folder / "data/input.npy", rng.standard_normal((SAMPLES, TOKENS, WIDTH)).astype(np.float32))
-    np.save(folder / "data/target.npy", rng.integers(CLASSES, size=SAMPLES))
+    write_data(folder)
 
 
 def compare(folder, name):
@@ -125,5 +124,75 @@ def compare(folder, name):
     assert not any(value.any() for key, value in values.items() if "lora_B" in key)
 
 
+STEPS, RATE, RANK, SCALE = 4, 0.05, 2, 1.5
+TARGETS = ("q", "v", "c", "head")
+
+
+def write_data(folder):
+    (folder / "data").mkdir()
+    rng = np.random.default_rng(2)
+    np.save(folder / "data/input.npy", rng.standard_normal((SAMPLES, TOKENS, WIDTH)).astype(np.float32))
+    np.save(folder / "data/target.npy", rng.integers(CLASSES, size=SAMPLES))
+
+
+def bare(folder):
+    from reference import export
+    from safetensors.torch import save_file
+    torch.manual_seed(1)
+    model = Model(False)
+    for name, dynamo in (("legacy", False), ("dynamo", True)):
+        export(model, torch.zeros(BATCH, TOKENS, WIDTH), folder / f"{name}.onnx", dynamo=dynamo)
+    save_file(model.state_dict(), folder / "base.safetensors")
+    shapes = {name: getattr(model, name).weight.shape if name == "c" else getattr(model, name).weight.shape[::-1] for name in TARGETS}
+    adapters = {f"{name}.lora_{part}.weight": torch.randn((RANK, inputs) if part == "A" else (outputs, RANK)) * 0.3
+                for name, (inputs, outputs) in shapes.items() for part in "AB"}
+    save_file(adapters, folder / "adapters.safetensors")
+    write_data(folder)
+
+
+def added(folder, name):
+    import onnxruntime
+    from safetensors.torch import load_file
+    model = Model(False)
+    model.load_state_dict(load_file(folder / "base.safetensors"))
+    matrices = load_file(folder / "adapters.safetensors")
+    for target in TARGETS:
+        adapted = Adapted(getattr(model, target), RANK, SCALE)
+        adapted.dropout = nn.Identity()
+        for part in "AB":
+            getattr(adapted, f"lora_{part}")["default"].weight.data = matrices[f"{target}.lora_{part}.weight"]
+        setattr(model, target, adapted)
+    trained = {key.replace(".default", ""): value for key, value in model.named_parameters() if ".lora_" in key}
+    optimizer = torch.optim.SGD(trained.values(), RATE, momentum=0.9)
+    x, y = (torch.from_numpy(np.load(folder / "data" / part)) for part in ("input.npy", "target.npy"))
+    for step in range(STEPS):
+        batch = slice(step * BATCH % SAMPLES, step * BATCH % SAMPLES + BATCH)
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(x[batch]), y[batch]).backward()
+        optimizer.step()
+    exported = load_file(folder / f"{name}-adapters.safetensors")
+    assert set(exported) == set(trained), sorted(exported)
+    for key, value in trained.items():
+        np.testing.assert_allclose(exported[key].numpy(), value.detach().numpy(), rtol=1e-4, atol=1e-6, err_msg=key)
+    merged = Model(False)
+    merged.load_state_dict(load_file(folder / f"{name}-merged.safetensors"))
+    wanted = model.eval()(x[:BATCH]).detach().numpy()
+    np.testing.assert_allclose(merged.eval()(x[:BATCH]).detach().numpy(), wanted, rtol=1e-4, atol=1e-5)
+    for path in (f"{name}-tuned.onnx", f"{name}-merged.onnx"):
+        got = onnxruntime.InferenceSession(str(folder / path), providers=["CPUExecutionProvider"]).run(None, {"input": x[:BATCH].numpy()})[0]
+        np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-5, err_msg=path)
+    import json
+    peft, config = load_file(folder / f"{name}-peft/adapter_model.safetensors"), json.loads((folder / f"{name}-peft/adapter_config.json").read_text())
+    assert {key.removeprefix("base_model.model.") for key in peft} == set(trained) and all(key.startswith("base_model.model.") for key in peft)
+    assert all(torch.equal(peft["base_model.model." + key], value) for key, value in exported.items())
+    assert (config["r"], config["lora_alpha"], config["target_modules"], config["modules_to_save"]) == (RANK, SCALE * RANK, sorted(TARGETS), None), config
+    # As PEFT draws them: A evenly within 1 / sqrt(inputs), B zeros; other seeds, other numbers.
+    first, second = (load_file(folder / f"{name}-seed{seed}.safetensors") for seed in (1, 2))
+    for key, value in first.items():
+        bound = value.shape[1]**-0.5
+        assert not value.any() if "lora_B" in key else 0.7 * bound < value.abs().max() <= bound, key
+        assert ("lora_B" in key) == torch.equal(value, second[key]), key
+
+
 if __name__ == "__main__":
-    {"make": make, "compare": compare}[sys.argv[1]](pathlib.Path(sys.argv[2]), *sys.argv[3:])
+    {"make": make, "compare": compare, "bare": bare, "added": added}[sys.argv[1]](pathlib.Path(sys.argv[2]), *sys.argv[3:])
