@@ -16,17 +16,24 @@ static bool isTime(FloatAttr seconds) { return seconds.getValueAsDouble() >= 0; 
 /// Of a position that the action has no use for.
 static bool isUnset(int32_t position) { return position == -1; }
 
+/// As planner::Absence has the positions.
+static bool inOrder(ActionKind action, AbsenceAttr a) {
+  const bool leaves = a.getLeaveAfter() < a.getFreeBefore(), comes = a.getReturnAfter() < a.getNeededBy();
+  switch (a.getKind()) {
+  case AbsenceKind::AroundEnd:
+    return action == ActionKind::Offload && -1 <= a.getReturnAfter() && comes && leaves;
+  case AbsenceKind::Between:
+    return 0 <= a.getLeaveAfter() && leaves &&
+           (factsOf(action).returns
+                ? a.getFreeBefore() <= a.getReturnAfter() && comes
+                : isUnset(a.getReturnAfter()) && (isUnset(a.getNeededBy()) || a.getFreeBefore() <= a.getNeededBy()));
+  }
+  return false;
+}
+
 static LogicalResult verifyAbsence(function_ref<InFlightDiagnostic()> emitError, StringAttr storage, ActionKind action,
                                    AbsenceAttr a) {
-  // That of what visits the device goes around the end of the step.
-  if (action == ActionKind::Offload && a.isCyclic() && -1 <= a.getReturnAfter() &&
-      a.getReturnAfter() < a.getNeededBy() && a.getLeaveAfter() < a.getFreeBefore())
-    return success();
-  const bool leavesInOrder = 0 <= a.getLeaveAfter() && a.getLeaveAfter() < a.getFreeBefore();
-  const bool returnsInOrder = !factsOf(action).returns
-                                  ? isUnset(a.getReturnAfter())
-                                  : a.getFreeBefore() <= a.getReturnAfter() + 1 && a.getReturnAfter() < a.getNeededBy();
-  if (leavesInOrder && returnsInOrder)
+  if (inOrder(action, a))
     return success();
   return emitError() << "the plan's positions for " << storage << ", to " << stringifyActionKind(action)
                      << ", are out of order: copied after " << a.getLeaveAfter() << ", free before "
@@ -44,8 +51,10 @@ LogicalResult DecisionAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "the plan packs " << storage << " with " << codec << ", which is no codec";
   const Absences allowed = factsOf(action).absences;
   const bool stays = allowed == Absences::None;
-  if (stays && !codec.empty())
+  if ((stays || action == ActionKind::Invert) && !codec.empty())
     return emitError() << "the plan packs " << storage << " with " << codec << ", to " << stringifyActionKind(action);
+  if (factsOf(action).needsCodec && codec.empty())
+    return emitError() << "the plan names no codec for " << storage << ", to " << stringifyActionKind(action);
   if (stays ? !absences.empty() : absences.empty() || (absences.size() > 1 && allowed != Absences::Several))
     return emitError() << "the plan takes " << storage << " away " << absences.size() << " times, to "
                        << stringifyActionKind(action);

@@ -27,16 +27,15 @@ def Train_AbsenceAttr : AttrDef<TrainDialect, "Absence"> {
   let summary = "a stretch of the step for which a storage's device bytes are gone";
   let description = [{
     Positions as planner::Absence has them: copied (packed) after `leave_after`, bytes free before `free_before`, copied back after
-    `return_after`, needed by `needed_by`; -1 where the action has no such position. That of a state which is at home elsewhere is
-    cyclic, `return_after` < `needed_by` <= `leave_after` < `free_before`: it comes in one step and goes after its op in the same, `free_before` the number of ops
+    `return_after`, needed by `needed_by`; -1 where the action has no such position. That of a state which is at home elsewhere goes
+    around the end of the step, `return_after` < `needed_by` <= `leave_after` < `free_before`: it comes in one step and goes after its op in the same, `free_before` the number of ops
     stands for the end. With the same `leave_after` as the absence
     before it there is no copy of its own: the first one is still there.
   }];
   let parameters = (ins Train_Position:$leave_after, Train_Position:$free_before, Train_Position:$return_after,
     Train_Position:$needed_by);
   let extraClassDeclaration = [{
-    /// As planner::Absence::isCyclic().
-    bool isCyclic() const { return getNeededBy() >= 0 && getNeededBy() <= getLeaveAfter(); }
+    AbsenceKind getKind() const { return absenceKind(getLeaveAfter(), getNeededBy()); }
   }];
   let assemblyFormat = "`<` struct(params) `>`";
 }

@@ -6,6 +6,7 @@
 #include "ir/OpKind.h"
 #include "ir/OpWork.h"
 #include "ir/Sched.h"
+#include "runtime/ActionTable.h"
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

@@ -79,7 +79,7 @@ public:
     for (int position = 0; position < static_cast<int>(ops.size()); ++position) {
       Operation *op = ops[position];
       OpBuilder before(op);
-      for (int s : placed.awaits.lookup(position))
+      for (int s : placed.releases.lookup(position))
         free(before, op->getLoc(), s);
       for (int s : placed.returns.lookup(position - 1))
         bringBack(before, s);
@@ -93,11 +93,11 @@ public:
       noteWrites(op);
       noteRun(op, op);
       OpBuilder after(op->getBlock(), std::next(op->getIterator()));
-      for (int s : placed.copies.lookup(position))
+      for (int s : placed.departures.lookup(position))
         sendAway(after, s);
     }
     OpBuilder atEnd(step.getBody().front().getTerminator());
-    for (int s : placed.awaits.lookup(static_cast<int>(ops.size())))
+    for (int s : placed.releases.lookup(static_cast<int>(ops.size())))
       free(atEnd, step.getLoc(), s);
     return checkMaskReaders(step, storages);
   }
@@ -217,7 +217,7 @@ private:
     case Action::Invert:
     case Action::Keep:
     case Action::Recompute:
-      llvm_unreachable("nothing returns for it");
+      llvm_unreachable("no copy and no codec brings it back");
     }
     noteReturn(now.getDefiningOp(), s);
     newest.replace(original, now);
@@ -237,7 +237,7 @@ private:
 
   void recompute(OpBuilder &b, Operation *op) {
     Operation *clone = b.clone(*op);
-    // Forward ops run before any version exists: the operands are originals. The clone reads what is newest here.
+    // Operands may be versions that the first run read: NewestValues knows their roots. The clone reads what is newest.
     OpBuilder beforeClone(clone); // views that it reads are made again in front of it
     newest.read(beforeClone, clone);
     attr::set<attr::Recompute>(clone, b.getUnitAttr());

@@ -16,6 +16,19 @@ enum class Action { Keep, Offload, Compress, Encode, Invert, Recompute };
 /// How often the device bytes of a buffer are gone between two accesses.
 enum class Absences { None, One, Several };
 
+/// How the positions of an absence lie in the step. Who goes by the kind does so in a switch without a default, which a
+/// new one stops from compiling; who goes by what takes such absences asks the buffer (planner::Buffer::visits,
+/// visitorOf() in passes/analysis/Storages.h).
+enum class AbsenceKind {
+  Between,   ///< from an access to a later one; of an action that does not return, for good
+  AroundEnd, ///< from the last access in a step to the first in the next
+};
+
+/// The kind of an absence by two of its positions, as planner::Absence has them.
+constexpr AbsenceKind absenceKind(int leaveAfter, int neededBy) {
+  return neededBy >= 0 && neededBy <= leaveAfter ? AbsenceKind::AroundEnd : AbsenceKind::Between;
+}
+
 struct ActionFacts {
   Action action;
   const char *name;
@@ -37,6 +50,8 @@ constexpr ActionFacts actionTable[] = {
     {Action::Recompute, "recompute", Absences::None, false, false, false, false, OpRole::Rerun},
 };
 
+constexpr Action lastAction = Action::Recompute; ///< a new one stands before it
+
 constexpr bool followsEnumerators(const ActionFacts *table, size_t count) {
   for (size_t i = 0; i < count; ++i)
     if (static_cast<size_t>(table[i].action) != i)
@@ -44,7 +59,7 @@ constexpr bool followsEnumerators(const ActionFacts *table, size_t count) {
   return true;
 }
 static_assert(followsEnumerators(actionTable, std::size(actionTable)) &&
-                  actionTable[std::size(actionTable) - 1].action == Action::Recompute,
+                  actionTable[std::size(actionTable) - 1].action == lastAction,
               "a row for each action");
 
 constexpr const ActionFacts &factsOf(Action action) { return actionTable[static_cast<size_t>(action)]; }

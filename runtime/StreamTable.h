@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The streams of a step and the arenas that they work on, in two tables: the IR, the planner, generated programs and
-// both runtimes go through them. A new stream is a row here and in ir/SchedDialect.td, a member of Session, and the
-// code that runs on it; a new arena likewise, with its size in ArenaSizes. Standard library only.
+// both runtimes go through them. A new stream is an enumerator and a row here and in ir/SchedDialect.td, a member of
+// Session, and the code that runs on it; a new arena likewise, with its size in ArenaSizes. Standard library only.
 #pragma once
 
 #include <array>

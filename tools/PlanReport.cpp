@@ -253,10 +253,14 @@ static ReportJson totals(const Problem &problem, const Plan &plan) {
 /// The ops during which the bytes are gone.
 static std::string awayText(const Absence &absence, int ops) {
   const std::string from = std::to_string(absence.freeBefore), to = std::to_string(absence.returnAfter);
-  if (!absence.isCyclic())
-    return from + (absence.returnAfter < 0 ? " on" : " to " + to);
   const bool begins = absence.returnAfter >= 0, ends = absence.freeBefore < ops;
-  return (begins ? "up to " + to : "") + (begins && ends ? ", " : "") + (ends ? from + " on" : "");
+  switch (absence.kind()) {
+  case AbsenceKind::Between:
+    return from + (begins ? " to " + to : " on");
+  case AbsenceKind::AroundEnd:
+    return (begins ? "up to " + to : "") + (begins && ends ? ", " : "") + (ends ? from + " on" : "");
+  }
+  return {};
 }
 
 static ReportJson tensors(const Problem &problem, const Plan &plan) {

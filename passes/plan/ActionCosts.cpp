@@ -18,11 +18,15 @@ static int broughtBack(const Problem &problem, const Plan &plan, int op) {
 }
 
 /// Whether the peak leaves room for `buffer` during an absence.
-static bool roomToStay(const Problem &problem, const Program &program, const std::vector<Bytes> &live, Bytes peak,
-                       int buffer, const Absence &away) {
-  if (away.isCyclic())
+static bool roomToStay(const Problem &problem, const Plan &plan, const Program &program, const std::vector<Bytes> &live,
+                       Bytes peak, int buffer, const Absence &away) {
+  switch (away.kind()) {
+  case AbsenceKind::AroundEnd:
     return false; // it has no bytes to stay in
-  const bool returns = away.returnAfter >= 0;
+  case AbsenceKind::Between:
+    break;
+  }
+  const bool returns = factsOf(plan.decisions[buffer].action).returns;
   int last = returns ? program.firstStep[away.returnAfter + 1] - 1 : 0;
   for (const Life &life : program.lives)
     if (!returns && life.buffer == buffer)
@@ -49,7 +53,7 @@ std::vector<ActionCost> sluice::actionCosts(const Problem &problem, const Plan &
   for (size_t b = 0; b < costs.size(); ++b)
     if (const auto &absences = plan.decisions[b].absences; !absences.empty())
       costs[b].freesNothing = std::all_of(absences.begin(), absences.end(), [&](const Absence &away) {
-        return roomToStay(problem, program, live, peak, static_cast<int>(b), away);
+        return roomToStay(problem, plan, program, live, peak, static_cast<int>(b), away);
       });
   return costs;
 }

@@ -25,6 +25,21 @@ static std::string milliseconds(FloatAttr seconds) {
   return inMilliseconds(seconds) > 0 ? llvm::formatv("{0:F2}", inMilliseconds(seconds)).str() : std::string();
 }
 
+/// Whether the bytes are gone, or another form stands for them, between two accesses of a step.
+static bool leavesBetween(train::DecisionAttr row) {
+  if (row.getAction() == train::ActionKind::Recompute)
+    return true; // without absences
+  return llvm::any_of(row.getAbsences(), [](train::AbsenceAttr away) {
+    switch (away.getKind()) {
+    case AbsenceKind::Between:
+      return true;
+    case AbsenceKind::AroundEnd: // visitors are listed on their own
+      return false;
+    }
+    return false;
+  });
+}
+
 std::string sluice::explain(ModuleOp module) {
   const train::PlanAttr plan = planOfStep(module);
   if (!plan)
@@ -50,8 +65,7 @@ std::string sluice::explain(ModuleOp module) {
     out << llvm::formatv(layout, printable(row.getStorage().getValue().take_front(32).str()),
                          printable(row.getNode().getValue().take_front(36).str()), row.getBytes(), life, named,
                          milliseconds(row.getSeconds()), reason);
-    const bool visits = llvm::any_of(row.getAbsences(), [](train::AbsenceAttr a) { return a.isCyclic(); });
-    freed += row.getAction() == train::ActionKind::Keep || visits ? 0 : row.getBytes(); // visitors are listed below
+    freed += leavesBetween(row) ? row.getBytes() : 0;
   }
   out << "\nstrategy " << plan.getStrategy().getValue() << ": " << mebibytes(freed)
       << " of tensors leave the device in between\n";

@@ -30,8 +30,12 @@ LogicalResult PlacedAbsences::check(int s, const planner::Decision &d, const pla
   auto refuse = [&] {
     return step.emitError() << "the plan wants to " << planner::actionName(d.action) << " '" << storages[s].name << "'";
   };
-  if (away.isCyclic())
+  switch (away.kind()) {
+  case AbsenceKind::AroundEnd:
     return refuse() << " around the end of the step, which is for states that are at home elsewhere";
+  case AbsenceKind::Between:
+    break;
+  }
   if (!executable(s, d, away))
     return refuse() << (d.codec ? " with " + codecName(d.codec) : "") << ", which generated programs cannot do";
   if (int last = std::max(away.freeBefore, away.neededBy); last >= count)
@@ -49,7 +53,8 @@ LogicalResult PlacedAbsences::checkVisit(int s, const planner::Decision &d) {
     return step.emitError() << "the plan wants to " << planner::actionName(d.action) << " '" << storages[s].name << "'"
                             << (d.codec ? " with " + codecName(d.codec) : "") << ", " << d.absences.size()
                             << " times; it is at home elsewhere, comes once a step and goes as it is";
-  const bool inOrder = away.isCyclic() && away.returnAfter < away.neededBy && away.freeBefore > away.leaveAfter;
+  const bool inOrder =
+      away.kind() == AbsenceKind::AroundEnd && away.returnAfter < away.neededBy && away.freeBefore > away.leaveAfter;
   if (!inOrder || away.freeBefore > count || writtenBefore(s, count) > away.leaveAfter ||
       writtenBefore(s, away.neededBy) >= 0)
     return step.emitError() << "the plan lets '" << storages[s].name << "' come after op " << away.returnAfter
@@ -61,8 +66,8 @@ LogicalResult PlacedAbsences::checkVisit(int s, const planner::Decision &d) {
 void PlacedAbsences::add(int s, const planner::Decision &d) {
   for (auto [i, away] : llvm::enumerate(d.absences)) {
     if (d.departs(i)) {
-      copies[away.leaveAfter].push_back(s);
-      awaits[away.freeBefore].push_back(s);
+      departures[away.leaveAfter].push_back(s);
+      releases[away.freeBefore].push_back(s);
     }
     if (d.action == Action::Invert)
       rebuilds[away.neededBy].push_back(s);
@@ -93,7 +98,7 @@ LogicalResult PlacedAbsences::place() {
         return key(s) < key(t);
       });
   };
-  issue(copies, &planner::Absence::leaveAfter, &planner::Absence::freeBefore);
+  issue(departures, &planner::Absence::leaveAfter, &planner::Absence::freeBefore);
   issue(returns, &planner::Absence::returnAfter, &planner::Absence::neededBy);
   for (const planner::Recompute &r : plan.recomputes)
     for (int again : r.ops)

@@ -14,11 +14,11 @@ class PlacedAbsences {
 public:
   /// Storages, by position k of the plan; what stands between two ops comes in the order in which it is listed here.
   using Lists = llvm::DenseMap<int, llvm::SmallVector<int>>;
-  Lists copies;   ///< after op k: its content is complete and copied out, packed, or saved for an inversion
-  Lists awaits;   ///< before op k, or at the end: its bytes may be reused from there on
-  Lists returns;  ///< after op k, and so after the awaits of op k + 1: it is copied back, or unpacked
-  Lists rebuilds; ///< before op k: an inversion computes it
-  Lists masks;    ///< before op k: only its mask is read from there on
+  Lists departures; ///< after op k: its content is complete and copied out, packed, or saved for an inversion
+  Lists releases;   ///< before op k, or at the end: its bytes may be reused from there on
+  Lists returns;    ///< after op k, and so after the releases of op k + 1: it is copied back, or unpacked
+  Lists rebuilds;   ///< before op k: an inversion computes it
+  Lists masks;      ///< before op k: only its mask is read from there on
 
   /// `contents`: by storage, what the forward half leaves in it. All must outlive this.
   PlacedAbsences(mlir::func::FuncOp step, const planner::Plan &plan, const Storages &storages,

@@ -37,7 +37,7 @@ PlaceForm formOf(planner::Life::Form form) {
   switch (form) {
   case planner::Life::Form::Raw:
     return PlaceForm::Raw;
-  case planner::Life::Form::Encoded:
+  case planner::Life::Form::Packed:
     return PlaceForm::Packed;
   case planner::Life::Form::Workspace:
     return PlaceForm::Workspace;

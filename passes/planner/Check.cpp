@@ -17,13 +17,19 @@ Status PlanCheck::shape() {
     return Error{"plan has " + std::to_string(plan.alternatives.size()) + " alternatives for " + std::to_string(n) +
                  " ops"};
   for (size_t k = 0; k < plan.alternatives.size(); ++k)
-    if (!problem.ops[k].alternatives.empty() &&
-        (plan.alternatives[k] < 0 || plan.alternatives[k] >= static_cast<int>(problem.ops[k].alternatives.size())))
+    if (plan.alternatives[k] < 0 ||
+        plan.alternatives[k] >= std::max(1, static_cast<int>(problem.ops[k].alternatives.size())))
       return Error{op(k) + " has " + std::to_string(problem.ops[k].alternatives.size()) + " alternatives, plan names " +
                    std::to_string(plan.alternatives[k])};
-  for (const Recompute &r : plan.recomputes)
+  int before = 0;
+  for (const Recompute &r : plan.recomputes) {
     if (Status status = segment(r); !status)
       return status;
+    if (r.before < before)
+      return Error{"recompute before op " + std::to_string(r.before) + " stands behind that before op " +
+                   std::to_string(before)};
+    before = r.before;
+  }
   return Success{};
 }
 
@@ -85,12 +91,20 @@ void PlanCheck::noteInversions() {
   }
 }
 
+bool PlanCheck::isRewritten(int b) const {
+  return std::any_of(uses[b].begin(), uses[b].end(), [&](const Use &use) { return use.writes && runs[use.run].again; });
+}
+
 Status PlanCheck::decisions() {
   for (int b = 0; b < static_cast<int>(plan.decisions.size()); ++b) {
     const Decision &d = plan.decisions[b];
     if (factsOf(d.action).absences == Absences::None) {
       if (!d.absences.empty())
         return Error{buffer(b) + " is away " + std::to_string(d.absences.size()) + " times, its action allows none"};
+      if (d.codec)
+        return Error{buffer(b) + " is packed with " + codecName(d.codec) + ", its action packs nothing"};
+      if (d.action == Action::Recompute && !isRewritten(b))
+        return Error{buffer(b) + " is to be computed again, and nothing that runs again writes it"};
       continue;
     }
     for (auto step : {&PlanCheck::absences, &PlanCheck::allowed})
@@ -172,8 +186,13 @@ void PlanCheck::addLiveBytes(int b, std::vector<Bytes> &change) const {
     change[last + 1] -= bytes;
   };
   const bool away = !d.absences.empty();
-  if (away && problem.buffers[b].visits)
-    return add(opens[d.absences.front().returnAfter + 1], opens[d.absences.front().freeBefore] - 1, size);
+  if (away)
+    switch (const Absence &first = d.absences.front(); first.kind()) {
+    case AbsenceKind::AroundEnd: // the only one
+      return add(opens[first.returnAfter + 1], opens[first.freeBefore] - 1, size);
+    case AbsenceKind::Between:
+      break;
+    }
   const int values = away ? lastOfValues(b) : -1;
   // Backwards: between two accesses the bytes are needed unless the later one begins a new life.
   int needed = -1; // last run of the life that the scan is in
@@ -190,7 +209,7 @@ void PlanCheck::addLiveBytes(int b, std::vector<Bytes> &change) const {
       continue;
     add(from, needed, size);
     for (const Absence &a : d.absences) {
-      const int gone = opens[a.freeBefore], back = a.returnAfter >= 0 ? opens[a.returnAfter + 1] : runs.size();
+      const int gone = opens[a.freeBefore], back = factsOf(d.action).returns ? opens[a.returnAfter + 1] : runs.size();
       if (from < gone && needed >= gone)
         add(gone, std::min(needed, back - 1), -size);
     }

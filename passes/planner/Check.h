@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The checker: replays a plan, and a timeline, against the problem. It trusts nothing that the planner computed and
-// shares no helper with program expansion, simulator or strategies; it is meant to be dumber than they are.
+// shares no helper with program expansion, simulator or strategies but what the plan's own positions mean (Plan.h,
+// runtime/ActionTable.h) and which link is whose (Problem.h); it is meant to be dumber than they are.
 #pragma once
 
 #include "passes/planner/Plan.h"

@@ -7,42 +7,65 @@
 
 namespace sluice::planner {
 
-/// Positions of one absence in order, and after those of the one before.
+/// Positions of each absence in order, and after those of the one before.
 Status PlanCheck::order(int b, const Decision &d) const {
-  if (problem.buffers[b].visits)
-    return visit(b, d);
-  const int n = problem.ops.size();
-  const bool returns = factsOf(d.action).returns, often = factsOf(d.action).absences == Absences::Several;
-  const int earliest = d.action == Action::Offload ? -1 : 0; // what arrives from outside leaves at once
+  const bool often = factsOf(d.action).absences == Absences::Several;
   if (d.absences.empty() || (!often && d.absences.size() > 1))
     return Error{buffer(b) + " is away " + std::to_string(d.absences.size()) + " times, its action allows " +
                  (often ? "one or more" : "one")};
   for (size_t i = 0; i < d.absences.size(); ++i) {
-    const Absence &a = d.absences[i];
-    if (a.leaveAfter < earliest || a.freeBefore <= a.leaveAfter || a.freeBefore >= n)
-      return Error{buffer(b) + " leaves after op " + std::to_string(a.leaveAfter) + " and is free before " +
-                   std::to_string(a.freeBefore)};
-    if (returns && (a.returnAfter < a.freeBefore || a.neededBy <= a.returnAfter || a.neededBy >= n))
-      return Error{buffer(b) + " is free before op " + std::to_string(a.freeBefore) + ", comes back after op " +
-                   std::to_string(a.returnAfter) + " and is needed by " + std::to_string(a.neededBy)};
-    if (i == 0)
-      continue;
-    const Absence &before = d.absences[i - 1];
-    if (a.freeBefore <= before.neededBy || (a.leaveAfter != before.leaveAfter && a.leaveAfter < before.neededBy))
-      return Error{buffer(b) + " leaves again after op " + std::to_string(a.leaveAfter) + " and is free before " +
-                   std::to_string(a.freeBefore) + ", it is back by " + std::to_string(before.neededBy)};
+    Status status = Success{};
+    switch (d.absences[i].kind()) {
+    case AbsenceKind::AroundEnd:
+      status = visit(b, d, d.absences[i]);
+      break;
+    case AbsenceKind::Between:
+      status = between(b, d, i);
+      break;
+    }
+    if (!status)
+      return status;
   }
   return Success{};
 }
 
-/// A visitor is there from before its first use until after its last.
-Status PlanCheck::visit(int b, const Decision &d) const {
+/// An absence between two accesses, or after the last one that needs the raw bytes.
+Status PlanCheck::between(int b, const Decision &d, size_t i) const {
   const int n = problem.ops.size();
+  const bool returns = factsOf(d.action).returns;
+  const int earliest = d.action == Action::Offload ? -1 : 0; // what arrives from outside leaves at once
+  const Absence &a = d.absences[i];
+  if (problem.buffers[b].visits)
+    return Error{buffer(b) + " visits the device, and is away from op " + std::to_string(a.freeBefore) + " to " +
+                 std::to_string(a.returnAfter) + " of a step: only around its end"};
+  if (a.leaveAfter < earliest || a.freeBefore <= a.leaveAfter || a.freeBefore >= n)
+    return Error{buffer(b) + " leaves after op " + std::to_string(a.leaveAfter) + " and is free before " +
+                 std::to_string(a.freeBefore)};
+  if (returns && (a.returnAfter < a.freeBefore || a.neededBy <= a.returnAfter || a.neededBy >= n))
+    return Error{buffer(b) + " is free before op " + std::to_string(a.freeBefore) + ", comes back after op " +
+                 std::to_string(a.returnAfter) + " and is needed by " + std::to_string(a.neededBy)};
+  if (!returns && (a.returnAfter != -1 || a.neededBy >= n || (a.neededBy != -1 && a.neededBy < a.freeBefore)))
+    return Error{buffer(b) + " is encoded for good before op " + std::to_string(a.freeBefore) + ", comes back after " +
+                 std::to_string(a.returnAfter) + " and is decoded before " + std::to_string(a.neededBy)};
+  if (i == 0)
+    return Success{};
+  const Absence &before = d.absences[i - 1];
+  if (a.freeBefore <= before.neededBy || (a.leaveAfter != before.leaveAfter && a.leaveAfter < before.neededBy))
+    return Error{buffer(b) + " leaves again after op " + std::to_string(a.leaveAfter) + " and is free before " +
+                 std::to_string(a.freeBefore) + ", it is back by " + std::to_string(before.neededBy)};
+  return Success{};
+}
+
+/// A visitor is there from before its first use until after its last.
+Status PlanCheck::visit(int b, const Decision &d, const Absence &a) const {
+  const int n = problem.ops.size();
+  if (!problem.buffers[b].visits)
+    return Error{buffer(b) + " leaves after op " + std::to_string(a.leaveAfter) + " and is needed by " +
+                 std::to_string(a.neededBy) + ": only what visits the device is away around the end of the step"};
   if (d.action != Action::Offload || d.codec || d.absences.size() != 1)
     return Error{buffer(b) + " visits the device, which takes one absence and raw copies"};
   if (uses[b].empty())
     return Error{buffer(b) + " visits the device, and no op uses it"};
-  const Absence &a = d.absences.front();
   const int first = runs[uses[b].front().run].position, last = runs[uses[b].back().run].position;
   if (a.returnAfter < -1 || a.returnAfter >= a.neededBy || a.neededBy > first || a.leaveAfter < last ||
       a.freeBefore <= a.leaveAfter || a.freeBefore > n)
@@ -62,12 +85,12 @@ static bool restoresBits(Codec codec) {
 Status PlanCheck::absence(int b, const Decision &d, size_t i) const {
   const Absence &a = d.absences[i];
   const bool returns = factsOf(d.action).returns;
-  const bool rounds = d.action == Action::Offload && !restoresBits(d.codec);
+  const bool rounds = d.action == Action::Invert || !restoresBits(d.codec);
+  const std::string how = d.action == Action::Invert ? "an inversion" : codecName(d.codec);
   for (const Use &use : uses[b]) {
     const Run &run = runs[use.run];
     if (rounds && use.writes && run.position < a.freeBefore && problem.ops[run.op].phase != Phase::Forward)
-      return Error{op(run.op) + " of the backward half writes " + buffer(b) + ", which is then copied with " +
-                   codecName(d.codec)};
+      return Error{op(run.op) + " of the backward half writes " + buffer(b) + ", which then comes back from " + how};
     if (run.position > a.leaveAfter && run.position < a.freeBefore && use.writes)
       return Error{op(run.op) + " writes " + buffer(b) + ", of which a copy was made after op " +
                    std::to_string(a.leaveAfter) + ", before it is free at " + std::to_string(a.freeBefore)};
@@ -82,8 +105,10 @@ Status PlanCheck::absence(int b, const Decision &d, size_t i) const {
       return Error{op(run.op) + " uses " + buffer(b) + " raw at position " + std::to_string(run.position) +
                    ", encoded since " + std::to_string(a.freeBefore)};
     if (rounds && run.position >= a.neededBy && !run.again && problem.ops[run.op].phase == Phase::Forward)
-      return Error{op(run.op) + " of the forward half uses " + buffer(b) + " after it came back from " +
-                   codecName(d.codec)};
+      return Error{op(run.op) + " of the forward half uses " + buffer(b) + " after it came back from " + how};
+    if (!returns && use.writes && run.position >= a.freeBefore)
+      return Error{op(run.op) + " writes " + buffer(b) + " at position " + std::to_string(run.position) +
+                   ", encoded since " + std::to_string(a.freeBefore)};
   }
   return Success{};
 }

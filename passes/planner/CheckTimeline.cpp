@@ -12,8 +12,7 @@ namespace sluice::planner {
 namespace {
 
 struct Span {
-  Seconds start = -1, end = -1;
-  bool seen() const { return start >= 0; }
+  Seconds start, end;
 };
 
 class TimelineCheck {
@@ -106,8 +105,9 @@ Status TimelineCheck::order() {
       continue;
     if (e.what == Event::What::Encode) { // belongs to the op before
       if (const int last = only(e.buffer).leaveAfter; ends.size() != static_cast<size_t>(last + 1))
-        return Error{name(e.buffer) + " is encoded after position " + std::to_string(ends.size()) +
-                     ", not after its last " + "forward access " + std::to_string(last)};
+        return Error{name(e.buffer) + " is encoded after position " +
+                     std::to_string(static_cast<int>(ends.size()) - 1) + ", not after its last " + "forward access " +
+                     std::to_string(last)};
       spent[0][e.buffer] += e.end - e.start;
       continue;
     }

@@ -89,8 +89,6 @@ std::vector<std::vector<Gap>> gapsOf(const Problem &problem, const Plan &plan, G
   return all;
 }
 
-bool leavesAndReturns(Action action) { return factsOf(action).returns; }
-
 /// By buffer, the ops that write it in their first run, increasing.
 static std::vector<std::vector<int>> writersOf(const Problem &problem) {
   std::vector<std::vector<int>> writers(problem.buffers.size());
@@ -115,7 +113,7 @@ void widenGaps(const Problem &problem, Plan &plan, Gaps gaps) {
   const auto writers = all ? writersOf(problem) : std::vector<std::vector<int>>();
   for (size_t b = 0; b < plan.decisions.size(); ++b) {
     Decision &d = plan.decisions[b];
-    if (!leavesAndReturns(d.action) || problem.buffers[b].visits)
+    if (!factsOf(d.action).returns || problem.buffers[b].visits)
       continue;
     d.absences.clear();
     const bool offloaded = d.action == Action::Offload;

@@ -23,9 +23,6 @@ std::vector<Gap> gapsOf(const Problem &problem, const Plan &plan);
 /// By buffer, the gaps of that kind in the order of the program; none of them is empty.
 std::vector<std::vector<Gap>> gapsOf(const Problem &problem, const Plan &plan, Gaps gaps);
 
-/// True for the actions of content that leaves and comes back: offload, compress, invert.
-bool leavesAndReturns(Action action);
-
 /// Places inversions, then gives every Compress and Invert decision the longest gap that it can have, and every Offload
 /// decision those of `gaps`: the fewest live bytes for the plan's set. Decisions without a gap become Keep.
 void widenGaps(const Problem &problem, Plan &plan, Gaps gaps = Gaps::Longest);

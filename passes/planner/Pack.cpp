@@ -318,7 +318,7 @@ std::vector<PackItem> packItems(const Problem &problem, const Program &program) 
     const bool workspace = life.form == Life::Form::Workspace;
     std::string id = workspace ? "workspace of " + problem.ops[program.steps[life.first].op].name
                                : problem.buffers[life.buffer].name;
-    if (life.form == Life::Form::Encoded)
+    if (life.form == Life::Form::Packed)
       id += " encoded";
     if (life.bytes > 0)
       items.push_back(

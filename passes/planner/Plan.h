@@ -16,27 +16,29 @@ namespace sluice::planner {
 /// unpacks, Encode leaves a form that the readers take as it is.
 using sluice::Action;
 
-/// A stretch of the step for which a buffer's device bytes are gone, between two accesses to it, or of a cyclic one
-/// between the accesses of two steps. Position k of the
+/// A stretch for which a buffer's device bytes are gone. Position k of the
 /// program is op k together with the recomputed ops that stand just before it. The device bytes are live up to and
 /// including position `freeBefore - 1`: position `freeBefore` is the first that may reuse them, and waits for the copy
 /// out; then again from position `returnAfter + 1` on: the copy back is issued when op `returnAfter` has ended (and
 /// when the bytes that it reuses have left), and position `neededBy` waits for it.
 ///
-/// That of a buffer which visits the device is cyclic: it begins in one step and ends in the next. Its bytes are live
+/// That of a buffer which visits the device goes around the end of the step. Its bytes are live
 /// from position `returnAfter + 1`, where -1 is the start of the step, to `freeBefore - 1`, where the number of ops
 /// stands for the end of the step: returnAfter < neededBy <= leaveAfter < freeBefore. The orders below are of others.
+/// The simulator and its checker take the positions as they are, whatever the kind.
 struct Absence {
   /// The copy out is issued when this op has ended: the last writer or a later op; -1 for content from outside the
-  /// step: at its start. An absence with the same op as the one before it has no copy of its own: the first copy stays
-  /// until the last return, and nothing may write the buffer in between (which the checker sees, as each of them
-  /// repeats the op). Encode, compress, invert: the last forward access.
+  /// step: at its start; problems of a step have none, and #train.plan cannot say it. An absence with the same op as
+  /// the one before it has no copy of its own: the first copy stays until the last return, and nothing may write the
+  /// buffer in between (which the checker sees, as each of them repeats the op). Encode, compress, invert: the last
+  /// forward access.
   int leaveAfter = -1;
   int freeBefore = -1;  ///< first position that runs with the device bytes gone; leaveAfter < freeBefore <= returnAfter
   int returnAfter = -1; ///< the copy back (decode, invert) is issued when this op has ended; encode: -1
-  int neededBy = -1;    ///< first position that may read the content again; returnAfter < neededBy
+  int neededBy = -1;    ///< first position that may read the content again; returnAfter < neededBy. Encode: the first
+                        ///< later access, before which compute takes what decoding costs; -1: none
 
-  bool isCyclic() const { return neededBy >= 0 && neededBy <= leaveAfter; }
+  AbsenceKind kind() const { return absenceKind(leaveAfter, neededBy); }
 };
 
 /// What happens to one buffer. Recompute has no absences: its first life ends at the last access before the
@@ -81,7 +83,7 @@ struct Recompute {
 struct Plan {
   std::string strategy;
   std::vector<Decision> decisions;   ///< one per buffer of the Problem
-  std::vector<Recompute> recomputes; ///< by increasing `before`
+  std::vector<Recompute> recomputes; ///< by `before`, none less than the one in front of it
   std::vector<int> alternatives;     ///< chosen alternative per op (empty: all as in the Problem)
   Bytes peakBytes = 0;               ///< most bytes live at once by program order, base included
   Bytes arenaBytes = 0;              ///< base + packed height; what the device arena needs

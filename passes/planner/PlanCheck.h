@@ -38,7 +38,9 @@ private:
   Status layOut();
   Status decisions();
   Status order(int b, const Decision &d) const;
-  Status visit(int b, const Decision &d) const;
+  Status between(int b, const Decision &d, size_t i) const;
+  Status visit(int b, const Decision &d, const Absence &a) const;
+  bool isRewritten(int b) const;
   Status absence(int b, const Decision &d, size_t i) const;
   Status absences(int b, const Decision &d) const;
   Status allowed(int b, const Decision &d) const;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Refuses problems that no planner should see: indices out of range, negative or non-finite numbers, sums that leave 63
-// bits, reads of what was never written.
+// bits.
 #include "passes/planner/Program.h"
 
 #include <algorithm>

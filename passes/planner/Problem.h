@@ -101,7 +101,7 @@ struct Buffer {
   /// What an update reads and changes of a variable that is at home in another arena: it comes for its one op, which
   /// lists it among what it writes alone, and goes back afterwards, in every step. Planned as Keep, it comes right
   /// before the op and goes right after it, and compute waits for both copies; as Offload, its one absence goes around
-  /// the end of the step (Absence::isCyclic).
+  /// the end of the step (AbsenceKind::AroundEnd).
   bool visits = false;
   bool offloadable = false; ///< activations, and others where the planner is given every gap (Gaps.h): gradients
   /// Forward ops whose re-execution restores the content, in order (empty: cannot be recomputed). In-place writers are

@@ -138,7 +138,7 @@ static std::vector<Life> residentLives(const Problem &problem, const Plan &plan,
 }
 
 /// Device bytes that stand in for the raw ones while they are away.
-static Bytes encodedBytes(const Problem &problem, int buffer, const Decision &decision) {
+static Bytes packedBytes(const Problem &problem, int buffer, const Decision &decision) {
   if (decision.action == Action::Invert)
     return aligned(problem, problem.buffers[buffer].inversion->sideBytes);
   const Encoding *e =
@@ -180,11 +180,15 @@ static int lastOfValues(const Problem &problem, const Plan &plan, const Program 
 static void cut(const Problem &problem, const Plan &plan, const Program &program, Life life, std::vector<Life> &lives) {
   const Decision &d = plan.decisions[life.buffer];
   for (const Absence &absence : d.absences) {
-    if (absence.isCyclic()) {
+    switch (absence.kind()) {
+    case AbsenceKind::AroundEnd: // the only one
       life.first = program.firstStep[absence.returnAfter + 1];
       life.early = -1;
       life.last = program.firstStep[absence.freeBefore] - 1;
       life.late = 2;
+      lives.push_back(life);
+      return;
+    case AbsenceKind::Between:
       break;
     }
     const int gone = program.firstStep[absence.freeBefore], last = life.last;
@@ -196,8 +200,8 @@ static void cut(const Problem &problem, const Plan &plan, const Program &program
     life.late = 1;
     const bool returns = factsOf(d.action).returns;
     const int values = returns ? lastOfValues(problem, plan, program, life.buffer, absence, last) : -1;
-    if (Bytes bytes = encodedBytes(problem, life.buffer, d)) {
-      Life packed = {life.buffer, program.stepOf[absence.leaveAfter], last, bytes, Life::Form::Encoded};
+    if (Bytes bytes = packedBytes(problem, life.buffer, d)) {
+      Life packed = {life.buffer, program.stepOf[absence.leaveAfter], last, bytes, Life::Form::Packed};
       packed.early = 1;
       if (values == last) { // nobody reads it once it is unpacked
         packed.last = program.firstStep[absence.neededBy];

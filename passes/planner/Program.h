@@ -23,9 +23,9 @@ struct Step {
 /// Bytes on the device over steps first..last, both included, as planned. sluice::Life (analysis/Lifetimes.h) is what
 /// becomes of it on streams.
 struct Life {
-  /// Encoded: packed forms and the side slots of inversions, too. Workspace: of the step or of the inversions just
+  /// Packed: side slots of inversions, too. Workspace: of the step or of the inversions just
   /// before it, whichever is larger.
-  enum class Form : int8_t { Raw, Encoded, Workspace };
+  enum class Form : int8_t { Raw, Packed, Workspace };
   int buffer = -1; ///< -1 for a workspace
   int first = 0, last = 0;
   Bytes bytes = 0; ///< rounded up to the problem's alignment

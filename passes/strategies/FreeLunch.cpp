@@ -79,7 +79,7 @@ public:
     const Bytes peak = peakBytes(problem, expand(problem, plan));
     std::vector<int> leaving;
     for (int b : tensors)
-      if (leavesAndReturns(plan.decisions[b].action))
+      if (factsOf(plan.decisions[b].action).returns)
         leaving.push_back(b);
     std::stable_sort(leaving.begin(), leaving.end(),
                      [&](int a, int b) { return problem.buffers[a].bytes > problem.buffers[b].bytes; });

@@ -137,6 +137,61 @@ TEST(Absences, WhatForwardOpsReadOrBackwardOpsWroteIsNotRounded) {
   EXPECT_EQ(messageOf(checkPlan(net.problem, plan, roomy)), "");
 }
 
+TEST(Absences, WhatIsPackedOnTheDeviceIsNotRoundedForForwardOpsEither) {
+  Skip net;
+  net.problem.buffers[net.skip].encodings = {{Codec::Int8, 25, 0.1, 0.1}, {Codec::Zvc, 50, 0.1, 0.1}};
+  const auto refused = [&](Codec codec) {
+    Plan plan = keepPlan(net.problem);
+    plan.decisions[net.skip] = {Action::Compress, codec, {{1, 2, 9, 10}}, ""};
+    return messageOf(checkPlan(net.problem, plan, roomy));
+  };
+  EXPECT_EQ(refused(Codec::Zvc), "");
+  EXPECT_EQ(refused(Codec::Int8), "op 10 'op10' of the forward half uses buffer 'b0' after it came back from int8");
+  Plan plan = keepPlan(net.problem);
+  net.problem.buffers[net.skip].inversion = Inversion{{2}, 0.1};
+  plan.decisions[net.skip] = {Action::Invert, {}, {{1, 2, 9, 10}}, ""};
+  EXPECT_EQ(messageOf(checkPlan(net.problem, plan, roomy)),
+            "op 10 'op10' of the forward half uses buffer 'b0' after it came back from an inversion");
+}
+
+TEST(Absences, WhatIsEncodedStaysSo) {
+  Skip net;
+  net.problem.buffers[net.skip].encodings = {{Codec::Mask, 4, 0, 0.1}};
+  const auto refused = [&](Absence absence) {
+    Plan plan = keepPlan(net.problem);
+    plan.decisions[net.skip] = {Action::Encode, Codec::Mask, {absence}, ""};
+    return messageOf(checkPlan(net.problem, plan, roomy));
+  };
+  EXPECT_EQ(refused({10, 11, -1, 11}), "");
+  EXPECT_EQ(refused({10, 11, -1, -1}), "");
+  for (const Absence &absence : {Absence{10, 11, 99, 11}, {10, 12, -1, 11}, {10, 11, -1, 99}, {10, 11, 15, 20}})
+    EXPECT_NE(refused(absence).find("is encoded for good before op 1"), std::string::npos) << refused(absence);
+  net.problem.ops[15].reads = net.problem.ops[15].writes = {net.skip};
+  EXPECT_EQ(refused({10, 11, -1, 11}), "op 15 'op15' writes buffer 'b0' at position 15, encoded since 11");
+}
+
+TEST(Absences, DecisionsSayNothingThatNobodyDoes) {
+  const Skip net;
+  const auto refused = [&](auto change) {
+    Plan plan = keepPlan(net.problem);
+    change(plan);
+    return messageOf(checkPlan(net.problem, plan, roomy));
+  };
+  EXPECT_EQ(refused([&](Plan &p) { p.decisions[net.skip].codec = Codec::Zvc; }),
+            "buffer 'b0' is packed with zvc, its action packs nothing");
+  EXPECT_EQ(refused([&](Plan &p) { p.decisions[net.skip].action = Action::Recompute; }),
+            "buffer 'b0' is to be computed again, and nothing that runs again writes it");
+  EXPECT_EQ(refused([&](Plan &p) {
+              p.decisions[net.skip].action = Action::Recompute;
+              p.recomputes = {{11, {0}}};
+            }),
+            "");
+  EXPECT_EQ(refused([](Plan &p) { p.recomputes = {{20, {0}}, {11, {0}}}; }),
+            "recompute before op 11 stands behind that before op 20");
+  EXPECT_EQ(refused([&](Plan &p) { p.alternatives.assign(net.problem.ops.size(), 1); }),
+            "op 0 'op0' has 0 alternatives, plan names 1");
+}
+
 TEST(Absences, WhatIsWrittenInBetweenIsCopiedAgain) {
   Skip net;
   net.problem.ops[15].reads = net.problem.ops[15].writes = {net.gradient}; // adds to it in place

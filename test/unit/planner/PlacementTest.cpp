@@ -57,7 +57,7 @@ TEST(Placement, PlansOfAllStrategiesAreApartInNoMoreThanTheirArena) {
         if (HasFatalFailure())
           return;
         for (const Place &place : placement.places)
-          packed += place.life.form == Life::Form::Encoded;
+          packed += place.life.form == Life::Form::Packed;
         lower += placement.arena < plan->arenaBytes;
       }
   }
@@ -78,7 +78,7 @@ TEST(Placement, PackedFormsMeetNeitherTheStepBeforeThemNorTheOneThatTheyAreUnpac
   EXPECT_EQ(placement.arena, 460);
   int forms = 0;
   for (const Place &place : placement.places)
-    if (place.life.form == Life::Form::Encoded) {
+    if (place.life.form == Life::Form::Packed) {
       EXPECT_EQ(place.life.begin(), 4 * 1 + 1);
       EXPECT_EQ(place.life.end(), 4 * 4);
       ++forms;

@@ -56,7 +56,7 @@ TEST(Visits, TheirCopiesRunBesideOtherOpsWhereThereIsRoom) {
   ASSERT_EQ(plan.decisions.size(), 3u);
   for (int state : {net.first, net.second}) {
     ASSERT_EQ(plan.decisions[state].absences.size(), 1u);
-    EXPECT_TRUE(plan.decisions[state].absences[0].isCyclic());
+    EXPECT_TRUE(plan.decisions[state].absences[0].kind() == AbsenceKind::AroundEnd);
   }
   EXPECT_LT(plan.decisions[net.first].absences[0].returnAfter, 4);
   EXPECT_GT(plan.decisions[net.first].absences[0].freeBefore, 6);
@@ -87,6 +87,17 @@ TEST(Visits, TheCheckerRefusesThemWhereTheyAreNotThere) {
   EXPECT_NE(refused({6, 7, 5, 6}), "") << "is awaited after its op";
   EXPECT_NE(refused({5, 5, 4, 5}), "") << "its bytes are free while it is there";
   EXPECT_NE(refused({5, 13, 4, 5}), "") << "beyond the step";
+}
+
+TEST(Visits, NothingElseIsAwayAroundTheEndOfTheStep) {
+  Updates net;
+  const int x = 2;
+  net.problem.buffers[x].offloadable = true;
+  Plan plan = keepPlan(net.problem);
+  plan.decisions[x] = {Action::Offload, {}, {{11, 12, -1, 0}}, ""};
+  EXPECT_EQ(messageOf(checkPlan(net.problem, plan, 300)),
+            "buffer 'b2' leaves after op 11 and is needed by 0: only what visits the device is away around the end of "
+            "the step");
 }
 
 TEST(Visits, AProblemSaysWhoseTheyAreAndHowTheyCome) {
@@ -127,7 +138,7 @@ TEST(Visits, EveryStrategyPlansAroundThem) {
       EXPECT_EQ(messageOf(checkPlan(problem, *plan, memory)), "") << name;
       EXPECT_EQ(messageOf(checkTimeline(problem, *plan, simulate(problem, *plan))), "") << name;
       for (const Decision &d : plan->decisions)
-        ahead += !d.absences.empty() && d.absences[0].isCyclic();
+        ahead += !d.absences.empty() && d.absences[0].kind() == AbsenceKind::AroundEnd;
     }
   }
   EXPECT_GT(ahead, 100);
