@@ -148,6 +148,8 @@ static LogicalResult verifyOptions(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
+/// Arguments of one class, from the left. Their number is looked at before their types, since one that is missing
+/// shifts all after it; then the first of a wrong type is named.
 template <typename A>
 static LogicalResult verifyFor(function_ref<InFlightDiagnostic()> emitError, ArrayRef<Attribute> arguments) {
   constexpr size_t required = requiredArguments<A>();

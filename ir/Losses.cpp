@@ -16,6 +16,8 @@ INFER(SoftmaxOp) {
   return success();
 }
 
+/// A scalar of x's type. With `classes` the target has an index for each place of x [N,C,d..]: [N,d..]; else it is of
+/// x's shape.
 static LogicalResult lossType(MaybeLoc loc, RankedTensorType x, RankedTensorType target, bool classes, Types &types) {
   SmallVector<int64_t> wanted(x.getShape());
   if (classes && x.getRank() >= 2)
@@ -85,6 +87,7 @@ INFER(CtcLossOp) {
   return ctcShapes(loc, op);
 }
 
+// As buildLoss does: the gradient of a loss that the step returns is taken for 1.
 GRADIENT(CtcLossOp) {
   Value dy = gradients.of(getLoss());
   const bool returned =
@@ -107,6 +110,7 @@ LogicalResult SoftmaxBackwardOp::verify() {
   return failed(sameShapes(*this, {getDy(), getY()})) ? failure() : mirrors<SoftmaxOp>(*this, {getDx()}, p, {getDy()});
 }
 
+// Nothing is wanted of results: that of a loss is a scalar whatever x is, so that operands alone are checked.
 LogicalResult LossBackwardOp::verify() {
   if (failed(sameShapes(*this, {getX(), getDx()})))
     return failure();
@@ -191,6 +195,8 @@ KERNEL(BceWithLogitsOp) {
   return loss(*this, LossKind::BceWithLogits, "forward", operands, getIgnoreIndex());
 }
 
+// The runtime's method takes scratch and weights last, each with a default: noSlot keeps the place of a scratch that is
+// not needed where weights follow.
 KERNEL(LossBackwardOp) {
   SmallVector<Slot> operands = {in(0), in(1), out(0)};
   if (getIgnoreIndex()) // what counts is counted first

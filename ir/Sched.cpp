@@ -102,6 +102,7 @@ static void printArenaSizes(OpAsmPrinter &printer, Operation *, DenseI64ArrayAtt
 #define GET_OP_CLASSES
 #include "ir/SchedOps.cpp.inc"
 
+// parseArenaSizes leaves -1 for an arena that was not written down beside another one.
 LogicalResult ProgramOp::verify() {
   if (!getArenas() && !getBase() && !getPool())
     return success();
@@ -135,6 +136,8 @@ Persistent BufferOp::persistent() {
                     : Persistent{Persistent::Kind::Staging, *getInput(), 0};
 }
 
+// What can be said of a buffer alone. Whether places overlap is verify-schedule's, as are alignment and arenas' sizes:
+// until assign-slots has run, buffers need no offsets.
 LogicalResult BufferOp::verify() {
   if (static_cast<int64_t>(getBytes()) <= 0) // C1
     return emitOpError() << "'" << getName() << "' has " << getBytes() << " bytes";
@@ -169,6 +172,8 @@ LogicalResult BufferOp::verify() {
   return success();
 }
 
+// Sizes are compared exactly: a copy of fewer bytes would leave the end of its target as it was, and nothing later
+// would see it. A packed form has the codec's size for this type, not less, however well it packs: slots are fixed.
 LogicalResult CopyOp::verify() {
   BufferOp from = definition(getFrom()), to = definition(getTo());
   const bool leaves = from && from.onDevice();

@@ -6,6 +6,7 @@ using namespace mlir;
 using namespace sluice;
 using namespace sluice::train;
 
+// Operands have one rank and agree in all dimensions but the joined one, whose extents add up.
 INFER(ConcatOp) {
   if (op.getXs().empty())
     return fail(loc, "concat of nothing");
@@ -78,6 +79,7 @@ OpFoldResult SliceOp::fold(FoldAdaptor) {
   return {};
 }
 
+// Of two reshapes the last one is all that counts.
 OpFoldResult ReshapeOp::fold(FoldAdaptor) {
   if (getType() == getX().getType())
     return getX();
@@ -166,6 +168,7 @@ static arguments::Slab slab(Slot large, Slot small, uint64_t axis, uint64_t star
   return {large, small, static_cast<int64_t>(axis), static_cast<int64_t>(start)};
 }
 
+// A copy for each operand, into one result.
 KERNEL(ConcatOp) {
   KernelCalls calls(*this);
   int64_t start = 0;
@@ -176,6 +179,8 @@ KERNEL(ConcatOp) {
   return calls;
 }
 
+// A piece is contiguous where no dimension of more than one element is outside of the sliced one, and begins where a
+// slot could, so that kernels find the alignment that they count on.
 std::optional<int64_t> SliceOp::contiguousAt() {
   const RankedTensorType x = getX().getType(), y = getType();
   const size_t axis = getAxis();
@@ -204,6 +209,7 @@ KERNEL(SliceOp) {
   return KernelCalls(*this).object(slab(in(0), out(0), getAxis(), getStart()), "extract", {in(0), out(0)});
 }
 
+// The slab alone is written by its copy: all around it is cleared first.
 KERNEL(PadSlabOp) {
   return KernelCalls(*this)
       .function("clear", {out(0)})
@@ -243,6 +249,7 @@ bool CastOp::isResultWide(unsigned) { return !isReal(getX().getType()); }
 bool CastOp::isOperandWide(unsigned) { return !isReal(getY().getType()); }
 
 /// Whether y has more channels than x, and nothing else that x has not: an image, or the weights of one.
+/// assign-precision makes such casts, so that engines on tensor cores need no copy of the batch with as many.
 static bool addsChannels(RankedTensorType x, RankedTensorType y) {
   if (x.getRank() < 4 || x.getRank() != y.getRank() || layoutOf(y) != LayoutKind::NHWC || !x.getElementType().isF32())
     return false;

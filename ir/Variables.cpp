@@ -61,6 +61,8 @@ LogicalResult OffloadOp::verifySymbolUses(SymbolTableCollection &table) {
   return success();
 }
 
+// Back along the chain of new values to the train.read, in place or through a home elsewhere. It ends: each turn goes
+// to an earlier op of the block, or stops.
 FlatSymbolRefAttr sluice::train::variableOf(Value value) {
   while (auto result = dyn_cast<OpResult>(value)) {
     if (auto read = dyn_cast<ReadOp>(result.getOwner()))
@@ -111,6 +113,7 @@ static LogicalResult checkRoles(Operation *op, SymbolTableCollection &table, Val
   return success();
 }
 
+// Not in verify(): MLIR asks this when the ops of the module are verified, so that symbols may be looked up.
 LogicalResult UpdateOp::verifySymbolUses(SymbolTableCollection &table) {
   const size_t wanted = stateSuffixes(getRule()).size() + (getAveraged() ? 1 : 0);
   if (getStates().size() != wanted) // C2
@@ -153,6 +156,7 @@ void UpdateOp::print(OpAsmPrinter &printer) {
   printer << " : " << getGradient().getType();
 }
 
+// By hand, since one type is written for a number of results that the states give: one more than there are of them.
 ParseResult UpdateOp::parse(OpAsmParser &parser, OperationState &result) {
   SmallVector<OpAsmParser::UnresolvedOperand> values;
   OpAsmParser::UnresolvedOperand norm;
