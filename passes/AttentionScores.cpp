@@ -91,6 +91,8 @@ bool ScoreChain::isMask(Value value) const {
          patterns.hasNoParameters(value);
 }
 
+/// Every element is looked at, as exporters write masks out as constants: zero on and below the diagonal, something
+/// above it. Constants of one matrix for all members alone count.
 std::optional<double> ScoreChain::triangleOf(const Link &link) const {
   if (!link.number)
     return std::nullopt;
@@ -167,6 +169,7 @@ void ScoreChain::replace(OpBuilder &b, OpsMadeOnce &once, const Link &link, Atte
   made.kept = made.kept ? once.make<MulOp>(b, loc, made.kept, kept) : kept;
 }
 
+// From the product down, as scores are computed: a factor scales what was added in front of it, too.
 AttentionScores ScoreChain::make(OpBuilder &b, OpsMadeOnce &once) const {
   AttentionScores made;
   MatmulOp product = first;

@@ -5,6 +5,8 @@
 //  3. take the plan's offsets from programs that changed.
 // Moving a run from one place to the other is allowed where nothing in between touches what it writes, or writes what
 // it reads. Other streams need no look: what they touch is a step in between as well, or the run does not touch it.
+// A network has hundreds of parameters of a few kilobytes, whose updates take less time than their launches. Placing
+// comes afterwards, since members that wait live longer than any plan has seen.
 #include "passes/Passes.h"
 #include "passes/analysis/Lifetimes.h"
 #include "passes/analysis/Storages.h"
@@ -57,6 +59,7 @@ std::string kindOf(RunOp run) {
 }
 
 /// The steps of a program, and the bytes of the device that transients take in each.
+/// Step by step: programs have some thousands, and an array of bytes tells at once what a longer life adds to.
 class Timeline {
 public:
   explicit Timeline(ProgramOp program) : steps(sched::steps(program)), live(steps.size() + 2) {
@@ -139,6 +142,8 @@ struct Group {
   int64_t step = 0;           ///< where they all run
 };
 
+/// The groups of one program. No group may raise the peak that it has without them (`ceiling`): a budget that a plan
+/// meets is met with groups, too.
 class Grouping {
 public:
   Grouping(ProgramOp program, int64_t mostBytes)
@@ -177,6 +182,9 @@ void Grouping::add(const Timeline &timeline, Group &group, RunOp run, bool waits
   llvm::append_range(group.waiting, waiting);
 }
 
+/// Three things may forbid it: the sizes of a launch and of a group; an op in between that the moved members would pass
+/// although one needs what the other writes; and the peak. Those that wait move down to this run, so that the whole
+/// group is moved, others come up to the group, so that this run alone moves.
 bool Grouping::join(Timeline &timeline, Group &group, RunOp run) {
   SmallVector<Value> own = transientsOf(run);
   if (group.members.size() == mostGathered || group.bytes + bytesOf(own) > mostBytes)
@@ -221,6 +229,8 @@ void gatherAt(const Group &group) {
       member->moveBefore(last);
 }
 
+// Marks of an earlier run go first. Kinds are taken one after the other, each with a Timeline of its own: moving one
+// kind changes the steps of the others.
 int64_t Grouping::run() {
   llvm::MapVector<StringAttr, SmallVector<RunOp>> kinds;
   for (auto run : program.getBody().getOps<RunOp>()) {

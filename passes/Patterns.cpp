@@ -41,6 +41,8 @@ Value Patterns::unscaled(Value value, double &factor) const {
   return value;
 }
 
+// Bounded, as it is asked of every mask of every layer: those that exporters compute are small, and one that is not
+// stays as it is.
 bool Patterns::hasNoParameters(Value value, int ops) const {
   llvm::SmallPtrSet<Operation *, 16> seen;
   SmallVector<Value> waiting{value};

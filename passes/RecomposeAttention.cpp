@@ -9,6 +9,7 @@ using namespace sluice::train;
 
 namespace {
 
+/// One softmax and what is around it. Nothing is changed until all of it has been found.
 class AttentionPattern {
 public:
   AttentionPattern(SoftmaxOp softmax, const Patterns &patterns)
@@ -104,6 +105,8 @@ private:
     return TransposeOp::create(b, loc, value, last);
   }
 
+  /// In front of the second product, where all that it reads is there. Scales of queries and keys go into the one of
+  /// the scores. Masks that several layers compute alike are made once, by `once`.
   void make(OpsMadeOnce &once) {
     OpBuilder b(second);
     MatmulOp first = chain.product();

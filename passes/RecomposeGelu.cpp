@@ -16,6 +16,8 @@ namespace {
 /// Coefficients of powers 0 to 3.
 using Polynomial = std::array<double, 4>;
 
+/// Around one erf or tanh, the `odd` function of the formula. x is not known from its place: each value that the
+/// argument is made of is tried, and the polynomial of it says whether it is the one.
 class GeluPattern {
 public:
   GeluPattern(Operation *odd, const Patterns &patterns) : odd(odd), patterns(patterns) {}

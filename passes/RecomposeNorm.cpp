@@ -8,6 +8,7 @@ using namespace sluice::train;
 
 namespace {
 
+/// Around one square root: up to the variance, which says what x is, then down to the sum with the bias.
 class LayerNormPattern {
 public:
   LayerNormPattern(SqrtOp root, const Patterns &patterns) : root(root), patterns(patterns) {}

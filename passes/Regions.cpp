@@ -152,6 +152,8 @@ bool sluice::keepsDomain(FusedOp producer, ValueRange inputs, FusedOp consumer) 
   return consumer.fullResults() > 0 || llvm::any_of(inputs, spans) || llvm::any_of(consumer.getInputs(), spans);
 }
 
+// Results are the consumer's and what others read of the producer's, full ones first, then sums, as train.fused orders
+// them. Operands that both read become one, so that the merged kernel reads them once.
 FusedOp sluice::mergeRegions(FusedOp producer, FusedOp consumer) {
   Operands operands;
   for (FusedOp op : {producer, consumer})
@@ -226,6 +228,7 @@ bool sluice::drawsBehind(FusedOp op, unsigned result) {
                       [](Value scalar) { return isa_and_nonnull<UniformOp>(scalar.getDefiningOp()); });
 }
 
+// Of the region only what the results depend on is copied, and only the operands of that are read.
 FusedOp sluice::cloneFor(OpBuilder &builder, FusedOp op, ArrayRef<unsigned> results) {
   OpBuilder::InsertionGuard guard(builder);
   auto needed = scalarsBehind(op, results);

@@ -168,6 +168,8 @@ private:
   }
 
   using Views = std::array<ViewAttr, 3>;
+  /// Through movements to queries, keys and values of attention, whose views it notes in `readers`. False for any other
+  /// reader, which would see the rows in another order.
   bool follow(Value value, const MovedElements &moved) {
     for (OpOperand &use : value.getUses()) {
       Operation *op = use.getOwner();

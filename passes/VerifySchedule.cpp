@@ -303,6 +303,7 @@ struct VerifySchedule : sluice::impl::VerifyScheduleBase<VerifySchedule> {
     return program.emitOpError() << "V1: the " << arenas << " " << bytes << " bytes, the budget is " << limit;
   }
 
+  /// V1. Worked out from offsets, not taken from what assign-slots has added up.
   LogicalResult checkBudgets(ProgramOp program) {
     const int64_t device = program.bytesOf(sched::Space::Device), host = program.bytesOf(sched::Space::Host);
     const int64_t limit = budget > 0 ? budget.getValue() : -1;
