@@ -65,9 +65,9 @@ RankedTensorType maskTypeOf(Value content) {
   return packedType(cast<RankedTensorType>(content.getType()), Codec::Mask);
 }
 
-/// The walk over one function. Planned ops never move, others are added between them: positions of the plan stay those
-/// of `ops` throughout. What a clone reads is asked of NewestValues at its place, since an operand may have left and
-/// come back since the op first ran.
+/// The walk over one function. Planned ops never move, others are put between them, so that positions of the plan stay
+/// those of `ops` throughout. What a clone reads is asked of NewestValues at its place, since an operand may have left
+/// and come back since the op first ran.
 class Rewriter {
 public:
   Rewriter(func::FuncOp step, planner::Plan plan, const PlannedPlaces &places, StringAttr home,

@@ -182,9 +182,9 @@ void Grouping::add(const Timeline &timeline, Group &group, RunOp run, bool waits
   llvm::append_range(group.waiting, waiting);
 }
 
-/// Three things may forbid it: the sizes of a launch and of a group; an op in between that the moved members would pass
-/// although one needs what the other writes; and the peak. Those that wait move down to this run, so that the whole
-/// group is moved, others come up to the group, so that this run alone moves.
+/// Three things may forbid it: the sizes of a launch and of a group; an op in between that the moved runs would pass
+/// although one needs what the other writes; and the peak. Runs that wait move down to this one, the whole group does;
+/// a run that comes early moves up to its group alone.
 bool Grouping::join(Timeline &timeline, Group &group, RunOp run) {
   SmallVector<Value> own = transientsOf(run);
   if (group.members.size() == mostGathered || group.bytes + bytesOf(own) > mostBytes)

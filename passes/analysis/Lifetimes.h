@@ -24,6 +24,7 @@ struct Life {
   }
 };
 
+/// Of one program, which need not be placed.
 class Lifetimes {
 public:
   explicit Lifetimes(sched::ProgramOp program);

@@ -99,6 +99,7 @@ FusedGeometry sluice::geometryOf(train::FusedOp region) {
                        TensorList(inputs.data(), inputs.size()), steps, {}, TensorList(sums.data(), sums.size()));
 }
 
+/// Throws what the runtime's constructors throw.
 static FailureOr<Offered> offeredFor(Operation *op) {
   if (auto fused = dyn_cast<train::FusedOp>(op)) {
     KernelAlgorithm only;
@@ -139,6 +140,7 @@ std::optional<HostTrialCase> sluice::trialOf(Operation *op, const KernelAlgorith
   return trial;
 }
 
+// Threads are part of the key: a trial with others says nothing of these.
 bool HostTrialCase::operator<(const HostTrialCase &other) const {
   auto key = [](const HostTrialCase &t) {
     const ConvGeometry &g = t.geometry;

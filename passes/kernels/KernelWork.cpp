@@ -53,6 +53,7 @@ static void describe(planner::Work &work, const MemoryWork &memory) {
   work.size = {work.bytes};
 }
 
+// The last size is that of all samples, see surroundings().
 planner::Work sluice::workOf(Operation *op, int64_t touched) {
   planner::Work work;
   work.kind = cast<HasKernel>(op).opKind();

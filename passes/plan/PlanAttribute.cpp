@@ -47,6 +47,8 @@ PlaceForm formOf(planner::Life::Form form) {
 
 } // namespace
 
+// Reports are about activations: other buffers are listed only where something happens to them. Offsets count from the
+// arena's start in the attribute, from the end of the base in the planner.
 PlanAttr sluice::planAttribute(MLIRContext *context, const planner::Problem &problem, const planner::Plan &plan,
                                const planner::Placement &placement, const PlanSummary &summary,
                                const std::vector<ActionCost> &costs, const std::vector<std::string> &nodes,

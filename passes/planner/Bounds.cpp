@@ -24,6 +24,7 @@ static Bytes leastWorkspace(const Op &op) {
   return least;
 }
 
+// Whatever a plan does, an op finds what it touches on the device while it runs.
 Bytes memoryFloor(const Problem &problem) {
   Bytes floor = 0;
   for (int k = 0; k < static_cast<int>(problem.ops.size()); ++k) {
@@ -175,6 +176,9 @@ std::vector<int> PositionBound::peaks() const {
   return found;
 }
 
+/// The bound at one position, by splitBound(): what must be away there, what can take it away, and how fast. Every
+/// choice is the one that favours plans: the best codec of any buffer is taken for the whole link, parts of a tensor
+/// may leave, and an op's own buffers alone have to be there.
 Seconds PositionBound::at(int position) const {
   const Op &op = problem.ops[position];
   double missing = static_cast<double>(live[position] - memory);

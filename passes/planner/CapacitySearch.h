@@ -51,6 +51,7 @@ private:
     Bytes offset;
     int item;
   };
+  /// A change of `lowest` of an item, or of floor and witness of a section: what unwind() puts back.
   struct Undo {
     enum Kind { Lowest, Floor } kind;
     int index, oldWitness;

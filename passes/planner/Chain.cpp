@@ -86,6 +86,8 @@ Seconds chainBound(const Chain &chain, double memory) {
   return std::max(chainCompute(chain), 2 * excess / chain.bandwidth);
 }
 
+// Sound for any schedule, as each op has to find what it needs within the memory, whatever was done before; the largest
+// bound of all ops holds.
 Seconds chainRecomputeBound(const Chain &chain, double memory, bool offloads) {
   const double peak = chainPeak(chain), slack = byteSlack(chain);
   Seconds bound = 0;

@@ -52,6 +52,7 @@ Result<std::string> readInput(const std::string &path) {
   return text;
 }
 
+/// The array under `key`; where it may be missing, so many zeros.
 static std::vector<double> numbers(const json &root, const char *key, std::optional<size_t> ifMissing = {}) {
   if (!root.contains(key)) {
     if (ifMissing)
@@ -97,6 +98,7 @@ static OpKind kindOf(const json &op, size_t index) {
                            (op.is_string() ? ", there are " + listed(names) : ", not a string"));
 }
 
+/// Throws what is wrong, with key and value; the last word is checkChain()'s.
 static ChainFile readChain(const json &root) {
   if (!root.is_object())
     throw std::runtime_error("a problem must be an object");
@@ -175,6 +177,7 @@ static const std::string &identifier(const std::string &cell, int line) {
 /// Packing takes time that grows with the square of the items.
 static constexpr size_t mostItems = 100'000;
 
+/// Throws what is wrong, with the line. Other columns are passed over, and so are empty lines.
 static std::vector<PackItem> readItems(const std::string &text) {
   std::istringstream stream(text);
   std::string line;

@@ -122,6 +122,7 @@ static Rates readRates(const json &root) {
   return rates;
 }
 
+/// Measured times, which programs write with --profile-out; the last one of a node and op counts.
 static void readOps(const json &root, Profile &profile) {
   if (!root.contains("ops"))
     return;
@@ -137,6 +138,7 @@ static void readOps(const json &root, Profile &profile) {
   }
 }
 
+/// Kernels that --calibrate measured. All of one kind have as many sizes, so that they can be compared.
 static void readSamples(const json &root, Profile &profile) {
   if (!root.contains("samples"))
     return;
@@ -171,6 +173,7 @@ static void readEngines(const json &root, Profile &profile) {
   }
 }
 
+/// Of tensors under codecs, by --profile-errors of a program; a codec that this compiler does not know is passed over.
 static void readErrors(const json &root, Profile &profile) {
   if (!root.contains("errors"))
     return;
@@ -256,6 +259,8 @@ Result<Profile> loadProfile(const std::string &nameOrFile) {
   return profile ? profile : Error{nameOrFile + ": " + profile.error()};
 }
 
+// What must be there is said here, with its key: without it estimates would be infinite or nothing, and a plan made of
+// them wrong without an error.
 Result<Profile> loadDevice(const std::string &device, const std::string &measured, Space home) {
   Result<Profile> profile = loadProfile(device), own = measured.empty() ? Profile() : loadProfile(measured);
   if (!profile || !own)

@@ -68,6 +68,7 @@ std::vector<double> productSize(double rows, double inner, double columns);
 /// caches hold that.
 double surroundings(double bytes);
 
+/// Of one device. Absent figures are 0 or empty, which each of them says what it means.
 struct Profile {
   std::string device, provenance;
   int threads = 0;

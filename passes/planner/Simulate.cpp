@@ -24,6 +24,7 @@ struct Copy {
   double contention;         ///< seconds that compute loses per unit of work
 };
 
+/// A direction of a link, or of the codec stream: serves its queue in order, one copy at a time.
 struct Engine {
   Event::What what;
   Stream stream;
@@ -35,6 +36,8 @@ struct Engine {
   Seconds start = 0;
 };
 
+/// One run of a plan. `now` only goes forward; an op or copy that could start at a moment does, whatever follows from
+/// it.
 class Simulation {
 public:
   Simulation(const Problem &problem, const Plan &plan) : problem(problem), plan(plan), program(expand(problem, plan)) {
@@ -101,6 +104,7 @@ void Simulation::prepareCopies(int b, const Decision &d) {
     timeline.hostBytes += aligned(problem, d.codec.kind == Codec::Zvc ? problem.buffers[b].bytes : bytes);
 }
 
+/// Queues in the order in which programs issue copies: by the op that they follow, then by who waits for them.
 void Simulation::prepare() {
   for (int b = 0; b < static_cast<int>(plan.decisions.size()); ++b) {
     const Decision &d = plan.decisions[b];
@@ -124,6 +128,7 @@ void Simulation::prepare() {
   timeline.peakBytes = planner::peakBytes(problem, program);
 }
 
+/// For each position how far each queue must have come, as positions wait for copies of their own and all before.
 void Simulation::prepareWaits() {
   const size_t n = problem.ops.size();
   for (Engine *engine : engines) {
@@ -188,6 +193,8 @@ bool Simulation::stepMayStart() const {
                      [&](const Engine *engine) { return engine->done >= engine->needed[position]; });
 }
 
+/// Books the next step with the codecs and inversions around it, as one stretch of the compute stream: what copies cost
+/// it is spread over all of it when it ends.
 void Simulation::startCompute() {
   if (!stepMayStart())
     return;
@@ -230,6 +237,7 @@ bool Simulation::isNext(const Engine &engine, const Engine &other) const {
   return mine < theirs || (mine == theirs && engine.what == Event::What::CopyOut);
 }
 
+/// Where both directions share an engine, what leaves goes first; on one stream for both, what was issued first.
 void Simulation::startCopies() {
   auto start = [&](Engine &engine, bool free) {
     if (!free || !mayStart(engine))
