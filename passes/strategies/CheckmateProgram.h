@@ -13,6 +13,8 @@
 
 namespace sluice::planner {
 
+/// The program is built anew for each memory. Bytes are in units of `scale`, the largest buffer, so that the solver's
+/// tolerances mean the same for every problem.
 class CheckmateProgram {
 public:
   explicit CheckmateProgram(const Problem &problem);
@@ -30,6 +32,7 @@ public:
   bool proved = false; ///< that there is none, by the last solve() that found nothing
 
 private:
+  /// Forward ops that run again together or not at all, since they write the same buffers.
   struct Unit {
     std::vector<int> ops; ///< in order
     Seconds seconds = 0;

@@ -53,6 +53,7 @@ bool dominates(const State &a, const State &b) {
   return a.stays <= b.stays && a.out <= b.out && a.back <= b.back && a.idle <= b.idle;
 }
 
+/// The recursion over boundaries 0..n. Layer i has the undominated states before F_i, with their way back.
 class DynProg {
 public:
   DynProg(const Chain &chain, double memory, size_t limit, bool relaxed = false)

@@ -21,6 +21,7 @@ static double squaredError(const Buffer &buffer, Action action, Codec codec) {
   return error * error;
 }
 
+// Forms without a known error are none: nothing could say whether they fit.
 LossyForms::LossyForms(const Problem &problem, const std::vector<Accesses> &accesses, Abilities usable)
     : problem(problem), accesses(accesses), usable(usable), forms(problem.buffers.size()),
       copies(problem.buffers.size()) {
@@ -157,6 +158,8 @@ LossyForms::Prices LossyForms::pricesFor(const std::vector<int> &buffers, const 
   return {1, ratio};
 }
 
+// Given forms first, then the others by prices. Prices were found for all candidates together, by bisection: what then
+// exceeds the error stays as it is.
 void LossyForms::pack(const FormWish &wish, Plan &plan) const {
   const auto take = [&](int b, Codec codec, Bytes bytes) {
     plan.decisions[b].action = Action::Compress;
@@ -230,6 +233,7 @@ const LossyForms::CopyForm &LossyForms::bestCopy(int b, const FormWish &wish, co
   return *found;
 }
 
+// As pack(), but every copy has a form: the exact one where nothing else is left of the error budget.
 void LossyForms::packCopies(const FormWish &wish, Plan &plan) const {
   std::vector<int> leaving;
   for (int b = 0; b < static_cast<int>(plan.decisions.size()); ++b)

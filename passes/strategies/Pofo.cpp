@@ -52,6 +52,8 @@ struct State {
 
 double plus(double v) { return std::max(0.0, v); }
 
+/// The recursion over boundaries of blocks. Layers tell apart whether the stage before saved all or its boundary alone,
+/// as that is what offloading the input of a block moves.
 class Pofo {
 public:
   Pofo(const Chain &chain, const RotorTable &rotor, double memory, size_t limit)
@@ -88,6 +90,7 @@ private:
   /// Seconds that `excess` bytes must leave for first; infinite without a link.
   Seconds idle(double excess) const { return excess > 0 ? excess / c.bandwidth : 0; }
 
+  /// A block of one stage that saves everything.
   void saveStage(const State &s, int i, bool all) {
     const double input = inputBytes(i, all), left = memory - s.stays - input;
     const double needF = c.moved(i + 1) + c.exF[i];
@@ -98,6 +101,8 @@ private:
     push(s, {i, i, true, false, 0}, input, c.uF[i] + eF, c.uB[i] + eB);
   }
 
+  /// Blocks from stage i to each later one. The forward half waits for what is late at the worst stage, less what has
+  /// left while the stages before it ran; the backward half runs rotor's schedule beside the copies back.
   void runAgain(const State &s, int i, bool all) {
     const double input = inputBytes(i, all), left = memory - s.stays - input;
     double late = 0; // the largest need, less what has left by then
@@ -224,6 +229,9 @@ std::vector<PofoSchedule> pofoSchedules(const Chain &chain, const RotorTable &ro
   return Pofo(chain, rotor, memory, std::max<size_t>(limit, 2)).run(count);
 }
 
+/// The chain is only a model of the program, so that its schedules are tried there, also those for more memory than
+/// there is. Where none fits, the same ones are tried whatever the budget: what is named as the smallest must not
+/// depend on who asks.
 static Answer planPofo(const Problem &problem, Bytes memory, const Options &options) {
   const Combiner combiner(problem, memory, options);
   Attempt best = combiner.attempt({});

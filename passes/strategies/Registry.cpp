@@ -80,6 +80,7 @@ static bool isNumber(const std::string &text, double most) {
   return !text.empty() && *end == 0 && std::isfinite(value) && value >= 0 && value <= most;
 }
 
+/// Unknown knobs are refused by name, with those that there are: a mistyped one would go unnoticed.
 static Status checkKnobs(const Strategy &strategy, const Options &options) {
   for (const auto &[name, value] : options.knobs) {
     std::vector<std::string> names;

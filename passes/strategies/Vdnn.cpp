@@ -60,6 +60,7 @@ std::vector<bool> chosenLayers(const std::vector<OpKind> &kinds, Mode mode) {
   return chosen;
 }
 
+/// Tensors that the chosen layers read, each once: of a branching program several layers may read one.
 std::vector<int> inputsOf(const Problem &problem, Mode mode) {
   std::vector<OpKind> kinds;
   std::vector<int> ops;

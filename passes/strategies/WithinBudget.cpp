@@ -55,6 +55,8 @@ const Plan &checked(const Problem &problem, const Plan &plan, Bytes budget) {
   return plan;
 }
 
+/// Tries at most eight limits on live bytes, each below the last by what packing took too much, then the plan of fewest
+/// live bytes.
 Answer Planner::run(Bytes budget) {
   const Bytes floor = memoryFloor(problem);
   // No need to look for a plan, nor near the floor, where many would not pack, below what the strategy names.
