@@ -33,6 +33,8 @@ struct Operands {
 constexpr int64_t mostData = 1024; ///< elements of a constant that an inference reads: shapes, axes, scales; it looks
                                    ///< at the first one without a look at their number
 
+/// What is known of the node's operands. One of which nothing is known is left out; inferShapes() then gives up, since
+/// the library's inferences read the types of operands without a look whether they are there.
 Operands operandsOf(NodeImport &node) {
   Operands operands;
   for (int i = 0; i < node.inputs(); ++i) {

@@ -38,6 +38,9 @@ class Wire {
 public:
   Wire(const std::string &bytes, size_t begin, size_t end) : bytes(bytes), at(begin), end(end) {}
 
+  /// The field from `at` on, with the bytes of its payload where it has any; false at the end or where the bytes are no
+  /// message. The low three bits of a key are the wire type: 0 a varint, 1 eight bytes, 2 a length and as many bytes, 5
+  /// four bytes.
   bool next(Field &field) {
     uint64_t key = 0, unused = 0;
     if (at >= end || !varint(key))
@@ -172,6 +175,9 @@ void dropMark(onnx::ModelProto &model) {
 
 } // namespace
 
+/// Weights are filled in as raw data of their full size, so that each has one place in the serialized bytes, where
+/// programs write over it without protobuf. Trained tensors that are no initializers become some, in place of the nodes
+/// that make them.
 Result<ExportTemplate> exportTemplate(const OnnxFile &file, const std::vector<TrainedTensor> &tensors) {
   onnx::ModelProto model = file.model();
   onnx::GraphProto &graph = *model.mutable_graph();

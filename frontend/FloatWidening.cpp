@@ -120,6 +120,7 @@ size_t storedBytes(int32_t type) { return type == TensorProto::DOUBLE ? sizeof(d
 
 } // namespace
 
+/// Before the first copy is made: a small file may name large external data, and the same bytes many times.
 Status checkWidened(const onnx::ModelProto &model, const TensorIndex &tensors, const Limits &limits) {
   int64_t bytes = 0;
   for (const TensorProto &initializer : model.graph().initializer()) {
@@ -136,6 +137,7 @@ Status checkWidened(const onnx::ModelProto &model, const TensorIndex &tensors, c
   return Success{};
 }
 
+/// Views that `tensors` has of the model's own bytes dangle after a change, since weights get new bytes.
 bool widenFloats(onnx::ModelProto &model, const TensorIndex &tensors) {
   if (!holdsOther(model.graph()))
     return false;

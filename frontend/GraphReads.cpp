@@ -36,6 +36,8 @@ const std::vector<Read> &GraphReads::directReadsOf(const std::string &name) cons
   return found == readers.end() ? none : found->second;
 }
 
+/// Whoever reads a view or an expanded copy reads the tensor. Limited, as a constant may have a reader in each layer
+/// and views multiply them; rules that look at all readers then see the first ones.
 std::vector<Read> GraphReads::readsOf(const std::string &name) const {
   std::vector<Read> reads;
   std::vector<const std::string *> open = {&name};

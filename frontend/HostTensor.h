@@ -13,6 +13,9 @@
 
 namespace sluice {
 
+/// A small tensor that is computed while compiling: all integers and truth values as int64, all floats as double, so
+/// that a folder has two cases instead of one for each element type. Row-major; `ints` or `floats` has all elements,
+/// the other is empty.
 struct HostTensor {
   std::vector<int64_t> shape;
   bool integral = true;
@@ -34,6 +37,7 @@ struct HostTensor {
 
   int64_t size() const { return static_cast<int64_t>(integral ? ints.size() : floats.size()); }
   double number(int64_t i) const { return integral ? static_cast<double>(ints[i]) : floats[i]; }
+  /// Element i becomes element j of `from`, by toInteger() where that one is a float and this one is not.
   void set(int64_t i, const HostTensor &from, int64_t j);
 };
 

@@ -44,6 +44,8 @@ std::string tensorWords(const std::string &name, const onnx::TensorProto &tensor
   return words.all();
 }
 
+/// What a node computes, as one text, in which neither the order nor the descriptions of its attributes count, nor its
+/// name, nor outputs beyond the first.
 std::string nodeWords(const onnx::NodeProto &node) {
   Words words;
   words.add(node.domain());
@@ -104,6 +106,8 @@ void setIdentity(onnx::ModelProto &exported, const std::string &identity) {
   entry.set_value(identity + " " + hashOfModel(exported));
 }
 
+/// All files that the model is read from: external data lie beside it, as `location` says. Constant nodes may hold
+/// some, too. Sorted, each once.
 std::vector<std::string> modelFiles(const std::string &path, const onnx::ModelProto &model) {
   std::set<std::string> files = {path};
   auto add = [&](const onnx::TensorProto &tensor) {

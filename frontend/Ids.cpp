@@ -141,6 +141,8 @@ Value NodeImport::idsOf(Value numbers, int64_t limit, const std::string &what) {
   return finish(op) ? op.getY() : Value();
 }
 
+/// Three ways, the cheapest first: an input's integers go to kernels as they are, computed ones are cast from float32,
+/// constants are checked here and counted from 0, for kernels know no ids from the end.
 Value NodeImport::ids(int input, int64_t limit) {
   if (Value data = integerData(input))
     return data;

@@ -142,6 +142,8 @@ public:
               const TrainingSpec &spec, OnnxGraph &graph)
       : protos(inputs), model(model), spec(spec), graph(graph), samples(inputs, spec) {}
 
+  /// The order is that of what a user can mend: flags that name nothing, then each input, then all open dimensions in
+  /// one error, then names and batches, which need all shapes.
   Status run() {
     if (Status named = checkFlags(protos, spec, graph); !named)
       return named;
@@ -159,6 +161,8 @@ public:
   }
 
 private:
+  /// An open extent is 0 until the error that lists all of them. Sizes are not compared with limits before, as an
+  /// extent of 0 makes every size 0.
   Status add(const onnx::ValueInfoProto &input) {
     if (!input.type().has_tensor_type() || !input.type().tensor_type().has_shape())
       return Error{"input '" + input.name() + "' is not a tensor of known rank"};

@@ -28,10 +28,14 @@ std::string text(const onnx::FunctionProto &function) {
   return "function '" + function.domain() + "." + function.name() + "'";
 }
 
+/// Counts nodes and bytes of the model once all functions are inlined, before that is done: functions that call others
+/// twice each grow as 2^depth, so that a small file could take all memory. Sizes are sums that stop at a largest
+/// number, and each function is measured once, in time of the file's length.
 class Expansion {
 public:
   Expansion(const onnx::ModelProto &model, const Limits &limits) : model(model), limits(limits) {}
 
+  /// Nodes of the file come first, as they bound what measuring takes.
   Status check() {
     forEachNode(model.graph().node(), [&](const onnx::NodeProto &node) { noteNode(node); });
     for (const onnx::FunctionProto &function : model.functions()) {

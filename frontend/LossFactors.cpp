@@ -50,6 +50,8 @@ bool LossFactors::areRead(const std::vector<Read> &tensorReads) const {
   return linear.count(product.output(0)) && isLossTerm(product.input(1 - behind[0].second));
 }
 
+/// Searches from the value backwards through linear nodes and quotients, up to mostValues of them; what is not found in
+/// these is no term, and this rule does not hold the tensor.
 bool LossFactors::isLossTerm(const std::string &value) const {
   std::vector<const std::string *> open = {&value};
   std::set<std::string> seen;

@@ -145,6 +145,8 @@ Result<OutputLoss> parseOne(const std::string &word) {
 
 } // namespace
 
+/// Results and reports tell losses apart by output and target alone. Without target=NAME the target of a single loss is
+/// called `target`, those of several by their outputs.
 Status parseLosses(const std::vector<std::string> &words, TrainingSpec &spec) {
   if (words.size() > TrainingSpec::mostLosses)
     return Error{"--loss is given " + std::to_string(words.size()) + " times; a model has " +

@@ -61,6 +61,9 @@ struct FunctionImport {
   }
 };
 
+/// What the importer of one node reads and writes. Operands are asked for by their index among the node's inputs, an
+/// absent one is no error before it is read. The first error is kept in FunctionImport::error; whatever returned null
+/// or failure has set it, so that importers only pass it on.
 class NodeImport {
 public:
   NodeImport(FunctionImport &function, const onnx::NodeProto &node);

@@ -12,6 +12,8 @@ LogicalResult NodeImport::checkSize(RankedTensorType type, const std::string &wh
   return shape ? success() : error(what + " " + shape.error());
 }
 
+/// Infers the types of results and compares them with the limits. An op that fails is erased, so that the function
+/// holds valid ops alone: the import goes on after an error, to find all nodes that are not supported.
 bool NodeImport::finish(Operation *op) {
   SmallVector<Type> types;
   auto inference = dyn_cast<InferTypeOpInterface>(op);

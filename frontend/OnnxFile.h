@@ -34,6 +34,7 @@ struct FileTensor {
 
 class OnnxFile {
 public:
+  /// Errors begin with the path. All weights are float32 afterwards, see FloatWidening.h.
   static Result<OnnxFile> read(const std::string &path, const Limits &limits = {});
   OnnxFile(OnnxFile &&);
   OnnxFile &operator=(OnnxFile &&);

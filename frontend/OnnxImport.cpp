@@ -159,6 +159,7 @@ private:
     train::setShared(*module, shared);
   }
 
+  /// Arguments are inputs in the file's order, batch first; targets are added when losses are attached.
   Result<func::FuncOp> declare(bool training) {
     SmallVector<Type> types;
     SmallVector<std::string> names;
@@ -192,6 +193,8 @@ private:
     return state;
   }
 
+  /// After a refused node the rest is imported as if its results were those that ONNX's own inference gives, so that
+  /// one run tells all that is not supported.
   Status importFunction(bool training, std::vector<std::string> &notes) {
     Result<func::FuncOp> declared = declare(training);
     if (!declared)

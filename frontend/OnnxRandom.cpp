@@ -120,6 +120,8 @@ LogicalResult importBernoulliByElements(NodeImport &node) {
   return node.result(compared(node, u, probability, train::Comparison::Less));
 }
 
+/// One known probability for all elements becomes a draw, of which a following product makes a dropout; others are
+/// compared with uniform numbers element by element.
 LogicalResult importBernoulli(NodeImport &node) {
   const HostTensor *keep = node.known(0);
   if (!keep)

@@ -15,6 +15,8 @@ namespace {
 using train::Coordinates;
 using train::ResizeMode;
 
+/// What a Resize makes of each dimension. Size and scale are both kept: the standard maps coordinates by the scale
+/// that a node gives, which need not be the quotient of the extents.
 struct Target {
   SmallVector<int64_t> size; ///< per dimension of x
   SmallVector<double> scale;
@@ -193,6 +195,7 @@ Value resizedVolume(NodeImport &node, Value x, const Target &target, const Manne
   return images ? node.reshape(images, size) : Value();
 }
 
+/// Kernels resize images; a line is an image of height 1, a volume is resized in its depth and then slice by slice.
 LogicalResult resizeByKernel(NodeImport &node, Value x, Target target, const ResizeRule &rule) {
   auto shape = shapeOf(x);
   // half_pixel_symmetric is the same where no extent is rounded.

@@ -86,6 +86,8 @@ std::optional<int32_t> typeByAttribute(const onnx::NodeProto &node) {
   return std::nullopt;
 }
 
+/// Follows element types from inputs and initializers through the nodes, subgraphs included. A result of which nothing
+/// is known has type 0, and whatever reads it is not judged.
 class TypeWalk {
 public:
   explicit TypeWalk(int64_t opset) : opset(opset) {}
@@ -108,6 +110,7 @@ public:
   }
 
 private:
+  /// The first operand that gave a type variable of the schema its type.
   struct Binding {
     int32_t type;
     int input;

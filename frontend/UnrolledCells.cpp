@@ -181,6 +181,8 @@ Value insideOf(NodeImport &node, const Layer &layer) {
   return compared(node, stepNumbers(node, layer), layer.lengths, train::Comparison::Less);
 }
 
+/// Behind the end of a sequence outputs are 0 and the states stay, so that the last one is that of its last step; a
+/// reversed direction keeps the state before it until the sequence begins.
 Output unrolledOf(NodeImport &node, const Layer &layer, const Direction &direction, const Parts &parts) {
   const int64_t most = node.spec().limits.inlinedNodes;
   if (layer.steps > most / opsOfStep) {

@@ -38,6 +38,8 @@ struct Use {
   bool isWeightOperand() const { return kind == Weight || kind == Bias || kind == Scale || kind == Table; }
 };
 
+/// The variables of the module, which @step and @evaluate share: one for each tensor, or two where one use is that of a
+/// state.
 class Variables {
 public:
   Variables(mlir::ModuleOp module, const TrainingSpec &spec, const HandRoles &hand, bool constantsAreWeights);
@@ -51,6 +53,7 @@ public:
   std::vector<std::pair<std::string, train::Role>> roles() const;
 
 private:
+  /// What a variable is, where its first value comes from, and why, for --list-parameters.
   struct Decision {
     train::Role role;
     train::Init init;
