@@ -31,6 +31,8 @@ struct KeptBuffer {
   sluice::Comparison compared;
 };
 
+/// Everything that the emitted file names, gathered before its first line is printed. Refers to the module, which must
+/// not change while it lives.
 class Document {
 public:
   Document(mlir::ModuleOp module, const EmitOptions &options, Names names);
