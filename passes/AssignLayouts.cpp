@@ -66,6 +66,7 @@ class Assigner {
 public:
   int reorders = 0;
 
+  /// Variables stay row-major, as files and other programs know them; their readers reorder them where they must.
   void run(func::FuncOp function) {
     Block &block = function.getBody().front();
     for (BlockArgument argument : block.getArguments())

@@ -29,6 +29,8 @@ public:
 
   int casts = 0, narrowed = 0;
 
+  /// First from the end on: which values lead to a product, whose operands are narrow. Then from the start: every op
+  /// takes what it wants, by casts where its operands are something else.
   void run(func::FuncOp function) {
     Block &block = function.getBody().front();
     for (Operation &op : llvm::reverse(block))

@@ -41,6 +41,8 @@ struct AssignSlots : sluice::impl::AssignSlotsBase<AssignSlots> {
   using AssignSlotsBase::AssignSlotsBase;
   AssignSlots(AssignSlotsOptions options, PlanningFailure *cause) : AssignSlotsBase(std::move(options)), cause(cause) {}
 
+  /// What outlives a step first: its slots are the same for all programs. Then each program's transients, arena by
+  /// arena.
   void runOnOperation() override {
     placePersistent();
     for (auto program : getOperation().getOps<ProgramOp>()) {

@@ -15,6 +15,8 @@ constexpr double hidden = -1e4, slight = 1e3;
 
 } // namespace
 
+/// Masks of one kind are made once for all attentions that read equal ones. Locations do not count: each layer's nodes
+/// have names of their own.
 Value OpsMadeOnce::keepOne(Operation *op) {
   for (Operation *earlier : made)
     if (earlier->getBlock() == op->getBlock() && earlier->isBeforeInBlock(op) &&
@@ -26,6 +28,7 @@ Value OpsMadeOnce::keepOne(Operation *op) {
   return op->getResult(0);
 }
 
+/// From the softmax's operand up, as long as nobody else reads what is between: the fused op does not have it.
 bool ScoreChain::find(Value value) {
   while (value.hasOneUse()) {
     Operation *op = value.getDefiningOp();

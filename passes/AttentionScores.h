@@ -43,7 +43,8 @@ public:
   AttentionScores make(mlir::OpBuilder &b, OpsMadeOnce &once) const;
 
 private:
-  /// score * factor, score + or - number, or number where a condition does not keep the score.
+  /// One step from the product to the softmax: score * factor, score + or - number, or number where a condition does
+  /// not keep the score.
   struct Link {
     double factor = 1;
     mlir::Value number = {}, condition = {};

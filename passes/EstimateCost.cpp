@@ -45,6 +45,7 @@ namespace {
 struct EstimateCost : sluice::impl::EstimateCostBase<EstimateCost> {
   using EstimateCostBase::EstimateCostBase;
 
+  /// Algorithms are chosen before times are predicted: each has a speed of its own.
   void runOnOperation() override {
     Result<planner::Profile> known = planner::loadDevice(device, profile);
     if (!known) {

@@ -32,6 +32,7 @@ constexpr size_t maxScalars = 96;
 /// An operand with this fraction of a result's elements costs nothing beside it.
 constexpr int64_t smallOperand = 16;
 
+/// Statistics and normalization are two ops, for only the second is elementwise and can join a region.
 void splitBatchNorm(BatchNormOp op) {
   OpBuilder b(op);
   auto statistics = BatchNormStatisticsOp::create(b, op.getLoc(), op.getX(), op.getEpsilonAttr());

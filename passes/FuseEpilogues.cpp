@@ -135,6 +135,7 @@ bool fuseGradient(ConvBackwardDataOp conv) {
 struct FuseEpilogues : sluice::impl::FuseEpiloguesBase<FuseEpilogues> {
   using FuseEpiloguesBase::FuseEpiloguesBase;
 
+  /// Only where products are narrow: the kernels that compute sums beside a convolution exist in half precision alone.
   void runOnOperation() override {
     if (!halfOf(getOperation()))
       return;

@@ -62,6 +62,7 @@ std::string kindOf(RunOp run) {
 /// Step by step: programs have some thousands, and an array of bytes tells at once what a longer life adds to.
 class Timeline {
 public:
+  /// Bytes that live in each step, of device slots that end with it; what outlives the step is the same in all.
   explicit Timeline(ProgramOp program) : steps(sched::steps(program)), live(steps.size() + 2) {
     for (auto [i, op] : llvm::enumerate(steps))
       indices[op] = static_cast<int64_t>(i) + 1;
@@ -203,6 +204,8 @@ bool Grouping::join(Timeline &timeline, Group &group, RunOp run) {
   return true;
 }
 
+/// In program order each run joins the last group or opens a new one. A run that must stay in its place is a group of
+/// its own, across which nothing moves.
 std::vector<Group> Grouping::groupsOf(ArrayRef<RunOp> runs) {
   Timeline timeline(program);
   std::vector<Group> groups;

@@ -21,6 +21,8 @@ namespace {
 struct HomeVariables : sluice::impl::HomeVariablesBase<HomeVariables> {
   using HomeVariablesBase::HomeVariablesBase;
 
+  /// The profile is asked for first: without a link to the home no time could be predicted. That nothing moves is a
+  /// remark, since a user who named a home expects otherwise.
   void runOnOperation() override {
     ModuleOp module = getOperation();
     auto step = module.lookupSymbol<func::FuncOp>("step");

@@ -111,6 +111,7 @@ private:
         take(slice);
   }
 
+  /// Pieces may overlap; sorted by where they begin, they cover the root when none begins after what is covered so far.
   static bool coversRoot(Value root, ArrayRef<SliceOp> slices) {
     SmallVector<std::pair<int64_t, int64_t>> taken; // first byte, and the one after the last
     for (SliceOp slice : slices)

@@ -123,6 +123,8 @@ static LogicalResult takeFaster(ModuleOp module, LogicalResult rounding, ModuleO
   return success();
 }
 
+/// Allowed roundings need not pay: where plans may round, the exact plan is made of a copy as well, and the faster one
+/// stays.
 LogicalResult sluice::runPipeline(ModuleOp module, Level from, Level until, const PipelineOptions &options,
                                   PlanningFailure &cause) {
   OwningOpRef<ModuleOp> exact;

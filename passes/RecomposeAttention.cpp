@@ -16,6 +16,8 @@ public:
       : softmax(softmax), scores(softmax.getType()), loc(softmax.getLoc()), patterns(patterns),
         chain(patterns, scores) {}
 
+  /// All that could fail is looked at before make() changes anything. Leading dimensions must be equal: the fused op
+  /// broadcasts neither keys nor values.
   bool replace(OpsMadeOnce &once) {
     const int64_t rank = scores.getRank();
     if (rank < 2 || static_cast<int64_t>(softmax.getAxis()) != rank - 1 || softmax.getLogarithm() || !findValues() ||

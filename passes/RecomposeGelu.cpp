@@ -87,6 +87,7 @@ private:
       a[i] += b[i];
     return a;
   }
+  /// Nothing where the degree is above what GELU's argument has.
   static std::optional<Polynomial> product(const Polynomial &a, const Polynomial &b) {
     Polynomial result = {};
     for (size_t i = 0; i < a.size(); ++i)

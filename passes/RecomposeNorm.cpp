@@ -13,6 +13,7 @@ class LayerNormPattern {
 public:
   LayerNormPattern(SqrtOp root, const Patterns &patterns) : root(root), patterns(patterns) {}
 
+  /// LayerNorm's op takes rows, so that leading dimensions become one and come back after it.
   bool replace() {
     if (!findVariance() || !findResult())
       return false;

@@ -24,6 +24,7 @@ namespace {
 class Operands {
 public:
   /// Operand `i` of an op, named as there.
+  /// Equal inputs become one: a region reads each element once.
   void add(FusedOp op, unsigned i) {
     Value value = op.getInputs()[i];
     if (!llvm::is_contained(values, value)) {
@@ -203,6 +204,7 @@ FusedOp sluice::mergeRegions(FusedOp producer, FusedOp consumer) {
   return merged;
 }
 
+/// "normalize+relu": the rules whose ops the body has, in order, for kernels, profiles and traces.
 void sluice::nameRules(FusedOp op) {
   llvm::SmallSetVector<Location, 8> rules; // two normalizations are two
   for (Operation &inner : op.getBody().front().without_terminator())

@@ -84,6 +84,7 @@ void ScheduledBuffers::addScratch(OpBuilder &b, Operation *op) {
                        {}, {}, PlannedPlaces::of(op, op->getNumResults()), {}, {}, {}, {});
 }
 
+/// A value is a buffer, the type that it is read as, and where it begins in it if it is a piece.
 ScheduledBuffers::Operands ScheduledBuffers::operandsOf(ValueRange values) const {
   Operands list;
   for (Value value : values) {

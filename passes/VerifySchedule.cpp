@@ -110,6 +110,7 @@ LogicalResult Verifier::checkOverlaps() {
   return success();
 }
 
+/// The error about two places that meet in bytes and in steps.
 LogicalResult Verifier::sharedBytes(int i, int j) {
   const Place &a = places[i], &b = places[j];
   BufferOp one = a.op, other = b.op;
@@ -134,6 +135,7 @@ LogicalResult Verifier::checkStarts() {
   return success();
 }
 
+/// The error about two accesses of common bytes on different streams that no event orders.
 InFlightDiagnostic Verifier::conflict(const Access &first, const Access &second) {
   BufferOp one = places[first.place].op, other = places[second.place].op;
   auto diagnostic = second.op->emitOpError()

@@ -20,6 +20,8 @@ constexpr int64_t checkBytes = cancellationParts * 2 * sizeof(float);
 /// up through both kinds, see the header.
 class Finder {
 public:
+  /// `changed`: where the update of a variable stands, after which an inversion that reads it would give something
+  /// else.
   Finder(func::FuncOp step, const Storages &storages)
       : storages(storages), ops(plannedOps(step)), contents(forwardContents(step, storages)),
         readLater(storages.all().size(), false) {

@@ -55,6 +55,8 @@ void Lifetimes::beside(Stream on, ValueRange buffers) {
   }
 }
 
+/// A copy's bytes are in use until compute has waited for it: lives end on the compute stream, as slots are given away
+/// in its order.
 void Lifetimes::wait(WaitOp op) {
   Clock &clock = clocks[static_cast<int>(op.getStream())];
   clock.merge(events.lookup(op.getEvent()));

@@ -43,6 +43,7 @@ private:
       steps = std::max(steps, other.steps);
     }
   };
+  /// A use on another stream that compute has not waited for yet.
   struct Access {
     mlir::Value buffer;
     int stream;

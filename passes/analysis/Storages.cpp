@@ -164,6 +164,7 @@ static Piece viewed(OpResult result, Piece source) {
   return source;
 }
 
+/// Where a result's bytes are: a variable's, its operand's where it is a view or works in place, else its own.
 Piece Storages::placeResult(OpResult result) {
   if (auto read = dyn_cast<ReadOp>(result.getOwner()))
     return {addVariable(read.getVariable(), result.getType())};
@@ -233,6 +234,7 @@ SmallVector<int> Storages::writes(Operation *op) const {
   return indices;
 }
 
+/// By name, since @step and @evaluate have inputs in common, and those share their slots.
 int64_t sluice::stagingBytes(ModuleOp module) {
   llvm::StringMap<int64_t> slots;
   for (func::FuncOp function : module.getOps<func::FuncOp>())

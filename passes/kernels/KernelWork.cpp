@@ -24,6 +24,7 @@ static std::string rateOf(Operation *op) {
 
 // What a profile's samples call a kernel, and by which sizes they know it.
 
+/// In the terms by which profiles file convolutions: kind, channels, extent, pixels, area of the filter and stride.
 static void describe(planner::Work &work, const ConvWork &conv) {
   static constexpr const char *passes[] = {"forward", "backward_data", "backward_weight"};
   const auto product = [](ArrayRef<int64_t> extents) { return double(llvm::product_of(extents)); };

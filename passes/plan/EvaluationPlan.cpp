@@ -29,6 +29,7 @@ std::optional<EvaluationPlan> EvaluationPlan::make(ModuleOp module, const planne
   return plan ? std::optional(EvaluationPlan(evaluate, std::move(problem), std::move(*plan))) : std::nullopt;
 }
 
+/// An evaluation keeps everything, so that its bound and its actions say nothing.
 void EvaluationPlan::note(PlanSummary summary, int64_t enough) {
   const planner::Timeline timeline = simulate(problem, plan);
   summary.seconds = summary.keepSeconds = timeline.makespan;

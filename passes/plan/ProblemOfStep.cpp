@@ -20,6 +20,8 @@ public:
   Bridge(const Storages &storages, const planner::Profile &profile)
       : storages(storages), profile(profile), bufferOf(storages.all().size(), -1) {}
 
+  /// Buffers before ops, which refer to them; packed forms and inversions last, as they ask which ops of the backward
+  /// half read a buffer.
   planner::Problem build(ModuleOp module, func::FuncOp step, const ProblemOptions &options) {
     problem.errorBudget = options.errorBudget;
     problem.home = options.home;

@@ -83,6 +83,8 @@ public:
   }
 
 private:
+  /// Least seconds to run again what makes so many bytes: the cheapest bytes first, parts of a tensor in proportion.
+  /// Infinite where all of them together are fewer.
   Seconds again(double bytes) const {
     Seconds cost = 0;
     for (auto [size, seconds] : parts) {
@@ -116,6 +118,8 @@ namespace {
 /// The bound at single positions of the program that keeps everything.
 class PositionBound {
 public:
+  /// Each op counts with its least time and its least workspace, though no one alternative may have both: the result
+  /// stays a bound.
   PositionBound(const Problem &problem, Bytes memory, Abilities actions)
       : problem(problem), memory(memory), actions(actions), accesses(accessesOf(problem)),
         live(liveBytes(problem, expand(problem, keepPlan(problem)))), rerun(problem.buffers.size(), 0) {

@@ -47,6 +47,7 @@ public:
 
 private:
   using Progress = FailedStates::Progress;
+  /// A free item and the lowest place that it could take.
   struct Candidate {
     Bytes offset;
     int item;

@@ -55,6 +55,8 @@ double backwardBytes(const Chain &chain, int i) {
   return bytes;
 }
 
+/// The stage at hand needs its input and its output there, beside what stays of those before it; in the backward half
+/// the gradients of both come on top.
 double chainNeed(const Chain &chain, const std::vector<bool> &offloaded) {
   double need = 0, kept = 0; // kept: bytes of x_0..x_(i-1) that stay
   for (int i = 0; i <= chain.last(); ++i) {

@@ -24,6 +24,7 @@ using nlohmann::json;
 static constexpr double largest = 1e30;
 static constexpr size_t mostBytes = size_t{64} << 20;
 
+/// Limited, since all of it is parsed in memory.
 Result<std::string> readInput(const std::string &path) {
   // Without O_NONBLOCK a pipe that nobody writes would block here before its kind is known.
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);

@@ -31,6 +31,8 @@ static std::vector<int> nextAccesses(const Problem &problem, const Plan &plan, c
   return next;
 }
 
+/// Between the last access of the forward half and the next one, which a recomputation or an inversion may move
+/// forward.
 std::vector<Gap> gapsOf(const Problem &problem, const Plan &plan) {
   const std::vector<Accesses> accesses = accessesOf(problem);
   const int n = problem.ops.size();

@@ -137,6 +137,8 @@ public:
     Bytes offset, end;
   };
 
+  /// By offset, in blocks of at most `most` items, so that meeting() passes over all that live at other times. A full
+  /// block is halved.
   void insert(const One &one) {
     auto after = std::upper_bound(blocks.begin(), blocks.end(), one.offset,
                                   [](Bytes o, const Block &b) { return o < b.items[0].offset; });
@@ -170,6 +172,7 @@ public:
 
 private:
   static constexpr size_t most = 128;
+  /// Neighbours by offset, with the span of all their lifetimes.
   struct Block {
     std::vector<One> items;
     int64_t lower = 0, upper = 0;
@@ -235,6 +238,7 @@ private:
   Bytes height = 0;
 };
 
+/// Items by a key, the largest first.
 struct Order {
   const char *name;
   double (*key)(const PackItem &); ///< descending
@@ -319,6 +323,7 @@ Packing pack(const std::vector<PackItem> &items, const PackOptions &options) {
   return best;
 }
 
+/// Named by tensor and first step, so that messages can tell the lives of one tensor apart.
 std::vector<PackItem> packItems(const Problem &problem, const Program &program) {
   std::vector<PackItem> items;
   for (const Life &life : program.lives) {

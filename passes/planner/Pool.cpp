@@ -23,6 +23,7 @@ public:
     end += bytes + 1;
   }
 
+  /// A freed block merges with the free ones on both sides.
   void release(int block) {
     const auto used = blocks.find(block);
     auto [offset, bytes] = used->second;

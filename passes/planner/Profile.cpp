@@ -54,6 +54,8 @@ static double rateNear(const std::vector<Sample> &samples, const std::vector<dou
   return std::exp(sum / weights);
 }
 
+/// Measured rates of similar sizes where there are some; else a roofline: arithmetic or traffic, whichever takes
+/// longer, at the profile's efficiencies. Samples of another list of sizes are those of another version.
 Seconds Profile::estimate(const Work &work) const {
   const bool arithmeticKind = work.kind == OpKind::Conv || work.kind == OpKind::FullyConnected;
   auto measured = samples.find(work.sample);
@@ -282,6 +284,8 @@ Result<Profile> loadDevice(const std::string &device, const std::string &measure
   return profile;
 }
 
+/// What a program measured on its own replaces what is said of the device, entry by entry. A link without a speed says
+/// only what contention is.
 void overrideWith(Profile &profile, const Profile &own) {
   for (const auto &[key, op] : own.ops)
     profile.ops[key] = op;

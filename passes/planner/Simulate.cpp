@@ -152,6 +152,8 @@ void Simulation::prepareWaits() {
   }
 }
 
+/// For the report: which buffer's copy compute has waited for. Times are compared exactly, as `now` is the end of the
+/// event that let it go on.
 void Simulation::noteWait(const Step &step) {
   if (now <= readySince)
     return;
@@ -216,6 +218,7 @@ void Simulation::startCompute() {
   computing = true;
 }
 
+/// Copies are issued with the op before them, in the order of the queue.
 bool Simulation::mayStart(const Engine &engine) const {
   if (engine.busy || engine.done == engine.queue.size())
     return false;
@@ -257,6 +260,7 @@ void Simulation::startCopies() {
   start(unpack, !pack.busy);
 }
 
+/// Bytes a second of the copy at hand; of codecs, whose work is seconds, 1.
 double Simulation::rate(const Engine &engine) const {
   if (&engine == &pack || &engine == &unpack)
     return 1;

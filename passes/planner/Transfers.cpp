@@ -123,6 +123,7 @@ private:
     return true;
   }
 
+  /// The copy of a trip may begin from now on. Waiting ones are served by whose gap begins first.
   void arrive(Trip trip) {
     const int b = trip.buffer;
     const Decision &d = plan.decisions[b];
@@ -135,6 +136,7 @@ private:
                                    Copy{trip, gapFirst(trip), now, seconds});
   }
 
+  /// Issues the copy after what the engine has begun; when it ends is known from here on.
   void beginNext(Engine &engine) {
     Copy copy = engine.waiting.begin()->second;
     engine.waiting.erase(engine.waiting.begin());

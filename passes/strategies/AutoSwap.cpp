@@ -43,6 +43,8 @@ struct Candidate {
 /// above memory while the tensor is idle, and so worked out again after every choice.
 class Swapper {
 public:
+  /// Only idle times across the peak count, as others would not lower it. AOA divides a negative DOA by the size: of
+  /// copies that do not fit their idle time, large ones are the worst.
   Swapper(const Problem &problem, Bytes memory, Bytes minSize) : problem(problem), memory(memory) {
     const Program program = expand(problem, keepPlan(problem));
     live = liveBytes(problem, program);

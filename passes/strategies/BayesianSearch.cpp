@@ -62,6 +62,7 @@ public:
   double likelihood = 0; ///< its logarithm, but for a constant
 
 private:
+  /// Solves L x = v by the lower factor L.
   std::vector<double> forward(std::vector<double> v) const {
     for (size_t i = 0; i < n; ++i) {
       for (size_t k = 0; k < i; ++k)

@@ -176,6 +176,8 @@ ChainAnswer ChainProblem::run(double memory, PlanFunction strategy, const Option
   return planOf(plan);
 }
 
+/// Chain files name no codecs: those of published strategies get ratios and speeds, the latter as multiples of the
+/// link.
 ChainProblem publishedProblem(const Chain &chain) {
   constexpr double reserved = 5, codecOverLink = 3, convertOverLink = 24;
   ChainProblem lifted(chain, true);

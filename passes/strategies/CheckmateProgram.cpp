@@ -305,6 +305,8 @@ std::vector<int> CheckmateProgram::roundedStage(size_t stage, const std::vector<
   return ops;
 }
 
+/// Checkmate's approximation (Jain et al., MLSys 2020, Section 5): the relaxed program's values are rounded at several
+/// thresholds, and each stage is completed so that it can be executed. Which of them fits is for the caller to see.
 std::vector<Plan> CheckmateProgram::solveRounded(std::optional<Bytes> memory) {
   if (turn == static_cast<int>(problem.ops.size()))
     return {};

@@ -38,6 +38,7 @@ Decision encoded(const Accesses &accesses, const Encoding &encoding) {
   return d;
 }
 
+/// Only forms that readers take as they are, which cost no time; a buffer that is read raw again gains nothing.
 void Combiner::encode(Plan &plan) const {
   const std::set<int> readAgain = readRaw(problem, plan);
   for (int b = 0; b < static_cast<int>(problem.buffers.size()); ++b) {

@@ -38,6 +38,7 @@ namespace sluice::planner {
 
 namespace {
 
+/// At the boundary before stage i; s_i, D_F and D_B are the paper's names.
 struct State {
   double stays = 0; ///< s_i without |x_i|: kept bytes among x_0..x_(i-1)
   double out = 0;   ///< D_F: not yet copied out; negative: bandwidth * time since the last copy ended

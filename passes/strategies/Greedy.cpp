@@ -116,6 +116,7 @@ static Answer planGreedy(const Problem &problem, Bytes memory, const Options &op
   return plan;
 }
 
+/// The first tensors have the longest to wait for their backward op.
 std::vector<bool> greedyPrefix(const Chain &chain, double memory) {
   std::vector<bool> set(chain.uF.size(), false);
   double missing = chainPeak(chain) - memory;

@@ -20,6 +20,7 @@ int IntegerProgram::variable(double cost, bool integer, double upper) {
   return variables() - 1;
 }
 
+/// Terms of one variable are added up, for the solver takes each variable once a row.
 void IntegerProgram::row(const Sum &sum, double low, double high) {
   std::map<int, double> merged;
   for (auto [variable, coefficient] : sum)

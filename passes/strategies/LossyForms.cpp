@@ -39,6 +39,8 @@ LossyForms::LossyForms(const Problem &problem, const std::vector<Accesses> &acce
   }
 }
 
+/// Starting points of the search, coarse: shares of the bytes to free and of the error to spend, and from which birth
+/// on.
 std::vector<FormWish> LossyForms::wishes(const std::set<int> &births) {
   std::vector<FormWish> all;
   for (double link : {1.0, 0.1, 0.01})
@@ -50,6 +52,7 @@ std::vector<FormWish> LossyForms::wishes(const std::set<int> &births) {
   return all;
 }
 
+/// One number changed at a time, up and down.
 std::vector<FormWish> LossyForms::around(const FormWish &wish, double step) {
   std::vector<FormWish> all;
   for (double side : {-step, step}) {
@@ -64,6 +67,7 @@ std::vector<FormWish> LossyForms::around(const FormWish &wish, double step) {
   return all;
 }
 
+/// The buffer unpacked, then each of its forms, then each codec of its copies; all else is left to the wish.
 std::vector<FormWish> LossyForms::withOtherForms(const FormWish &wish, int buffer) const {
   std::vector<FormWish> all(forms[buffer].size() + 1 + copies[buffer].size(), wish);
   for (size_t i = 0; i < all.size(); ++i)
@@ -74,6 +78,7 @@ std::vector<FormWish> LossyForms::withOtherForms(const FormWish &wish, int buffe
   return all;
 }
 
+/// The largest first: their forms matter most, and the search may end before all are tried.
 std::vector<int> LossyForms::packable() const {
   std::vector<int> buffers;
   for (int b = 0; b < static_cast<int>(forms.size()); ++b)

@@ -60,6 +60,7 @@ public:
       : c(chain), rotor(rotor), memory(memory + byteSlack(chain)), limit(limit), n(chain.uF.size()),
         layers(2 * (n + 1)) {}
 
+  /// Boundary by boundary. States get their numbers once they are pruned, since `parent` needs one that stays.
   std::vector<PofoSchedule> run(size_t count) {
     layers[0].push_back(State{});
     for (int i = 0; i < n; ++i)
@@ -122,6 +123,8 @@ private:
     }
   }
 
+  /// Both choices for the block's input. What is still to be copied shrinks by what the link carries while the block
+  /// runs.
   void push(const State &s, PofoBlock block, double input, Seconds forward, Seconds backward) {
     std::vector<State> &next = layers[2 * (block.last + 1) + block.saved];
     const double outMoved = forward * c.bandwidth, backMoved = backward * c.bandwidth;

@@ -54,6 +54,7 @@ std::vector<std::string> strategyNames() {
   return names;
 }
 
+/// Syntax alone; whether the strategy has the knobs, findStrategy() says.
 Result<StrategyWords> parseStrategy(const std::string &words) {
   size_t comma = words.find(',');
   StrategyWords parsed{words.substr(0, comma), {}};

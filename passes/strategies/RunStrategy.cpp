@@ -77,6 +77,7 @@ public:
       bestSpan = simulate(problem, *plan).makespan;
   }
 
+  /// Others are asked only while they could still be faster than the best plan so far: at the bound nothing is.
   Answer run() {
     const Seconds bound = actionBound(problem, budget, allowedActions(options));
     for (const Strategy &strategy : strategies())

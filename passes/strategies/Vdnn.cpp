@@ -115,6 +115,8 @@ static Answer planVdnnAconv(const Problem &p, Bytes memory, const Options &o) {
   return planMode(p, memory, o, Mode::AlternateConv, "vdnn-aconv");
 }
 
+/// The paper's order: fastest kernels with ever more offloading, then the smallest kernels, some of which become faster
+/// again where there is room.
 Attempt vdnnDyn(const Problem &problem, Bytes memory, bool mayOffload,
                 const std::function<Attempt(Plan plan, const std::vector<int> &offloaded)> &attemptOf) {
   const std::vector<int> fast = fastestKernels(problem), small = smallestKernels(problem);

@@ -227,6 +227,7 @@ private:
     }
   }
 
+  /// The tensor that op k prefetches; -1: none.
   int nextBelow(int k, const std::vector<std::vector<int>> &readAt, const std::vector<bool> &issued) const {
     for (int next = k + 1; next < static_cast<int>(readAt.size()); ++next) {
       for (int b : readAt[next])
