@@ -48,6 +48,8 @@ template <typename Op> static std::array<RankedTensorType, 3> factorsOf(Op op) {
 
 /// Of q, k and v: the number of the gradient that is its own or shared.
 using GradientNumbers = std::array<int64_t, 3>;
+/// Factors that views of one tensor cover once share a gradient, which kernels write through the same views: a
+/// projection of all three then needs no sum. 0, 1 and 2 number the results for q, k and v.
 template <typename Op> static GradientNumbers gradientNumbers(Op op) {
   const std::array<Value, 3> tensors = {op.getQ(), op.getK(), op.getV()};
   const std::array<ViewAttr, 3> views = {op.getQViewAttr(), op.getKViewAttr(), op.getVViewAttr()};

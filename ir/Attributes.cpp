@@ -130,6 +130,8 @@ IdLimit sluice::train::idLimitOf(ModuleOp module, StringRef input) {
   return {known[0], known[1], known.size() > 2 ? std::optional(known[2]) : std::nullopt};
 }
 
+/// Several ops may index with one input: its ids must lie in the intersection of their ranges. What one of them ignores
+/// is let through for all.
 void sluice::train::addIdLimit(ModuleOp module, StringRef input, IdLimit limit) {
   Builder b(module.getContext());
   const IdLimit known = idLimitOf(module, input);

@@ -174,6 +174,7 @@ static LogicalResult verifyFor(function_ref<InFlightDiagnostic()> emitError, Arr
 }
 
 template <typename... A>
+/// Finds the class by its name and has the arguments read as its constructor would take them.
 static LogicalResult verifyIn(KernelList<A...>, function_ref<InFlightDiagnostic()> emitError, StringRef kernel,
                               ArrayRef<Attribute> arguments) {
   std::optional<LogicalResult> verified;

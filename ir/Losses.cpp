@@ -70,6 +70,7 @@ GRADIENT(BceWithLogitsOp) {
   return buildLoss(*this, LossForm::BceWithLogits, b, gradients, getIgnoreIndexAttr(), getPosWeight());
 }
 
+/// x [N,T,K], target [N,S]; lengths [N] each, of the steps first where they are counted, of the labels after.
 template <typename Op> static LogicalResult ctcShapes(MaybeLoc loc, Op op) {
   auto x = ranked(op.getX()), target = ranked(op.getTarget());
   if (x.getRank() != 3 || target.getRank() != 2 || target.getDimSize(0) != x.getDimSize(0)) // C1
@@ -147,6 +148,7 @@ static Calls loss(Operation *op, LossKind kind, StringRef method, ArrayRef<Slot>
   return calls.object(arguments::Loss{kind, calls.shape(in(0)), ignoreIndex.value_or(Loss::none)}, method, operands);
 }
 
+/// The kernel takes both lengths in fixed places, the op as many operands as there are.
 template <typename Op> static Calls ctcLoss(Op op, StringRef method) {
   KernelCalls calls(op);
   const auto size = static_cast<int64_t>(op.getLengths().size());

@@ -53,6 +53,7 @@ static ParseResult parseTypedBuffers(OpAsmParser &parser, SmallVectorImpl<OpAsmP
   return success();
 }
 
+/// (%a : type, %b at 4096 : type), each buffer with the type that it is used as and, for a piece, its first byte.
 static void printTypedBuffers(OpAsmPrinter &printer, Operation *, OperandRange buffers, ArrayAttr types,
                               DenseI64ArrayAttr firsts) {
   printer << "(";
@@ -125,6 +126,7 @@ static BufferOp definition(Value buffer) { return buffer.getDefiningOp<BufferOp>
 void BufferOp::getAsmResultNames(OpAsmSetValueNameFn setName) { setName(getBuffer(), getName()); }
 void RecordOp::getAsmResultNames(OpAsmSetValueNameFn setName) { setName(getEvent(), getName()); }
 
+/// What programs of one module share: the same key means the same bytes.
 Persistent BufferOp::persistent() {
   if (getVariable())
     return {Persistent::Kind::Variable, *getVariable(), 0};

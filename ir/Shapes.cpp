@@ -50,6 +50,7 @@ INFER(TransposeOp) {
   return success();
 }
 
+/// Channels-last bytes are in another order, so that only reshapes that leave the channels alone are views of them.
 LogicalResult ReshapeOp::verify() {
   if (elements(getX().getType()) != elements(getY().getType())) // C1
     return emitOpError() << "reshapes " << elements(getX().getType()) << " elements into "
@@ -90,6 +91,7 @@ OpFoldResult ReshapeOp::fold(FoldAdaptor) {
   return getResult();
 }
 
+/// Two transposes in a row become one, which takes the inner one's operand.
 OpFoldResult TransposeOp::fold(FoldAdaptor) {
   if (getType() == getX().getType() && llvm::is_sorted(getPermutation()))
     return getX();
@@ -154,6 +156,7 @@ GRADIENT(ConcatOp) {
   return success();
 }
 
+/// The gradient of train.slice: its types must be those of a slice of dx with these attributes.
 LogicalResult PadSlabOp::verify() {
   ArrayRef<int64_t> dy = extents(getDy());
   if (getAxis() >= dy.size())

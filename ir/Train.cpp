@@ -76,6 +76,7 @@ bool sluice::train::isAddressable(Type type) {
   return tensor && tensor.hasStaticShape() && tensor.getRank() <= Shape::maxRank && checkedBytes(tensor);
 }
 
+/// Names of the nodes that an op came of, each once, in order: fused ops have several.
 static void collectNames(Location loc, llvm::SmallVectorImpl<llvm::StringRef> &names) {
   if (auto name = dyn_cast<NameLoc>(loc)) {
     if (!llvm::is_contained(names, name.getName().getValue()))

@@ -36,6 +36,7 @@ LogicalResult VariableOp::verify() {
 
 Space VariableOp::arena() { return getHome() ? homeOf(*getHome()) : Space::Device; }
 
+/// A variable that is at home elsewhere is read by a handle, since no kernel can touch it there.
 LogicalResult ReadOp::verifySymbolUses(SymbolTableCollection &table) {
   auto variable = lookup(*this, table, getVariableAttr());
   if (failed(variable))
@@ -47,6 +48,7 @@ LogicalResult ReadOp::verifySymbolUses(SymbolTableCollection &table) {
   return checkType(*this, *variable, handle ? Type(handle.getTensor()) : getResult().getType()); // C1
 }
 
+/// One that brings a variable home must bring that variable's own value, as it is, to where it is at home.
 LogicalResult OffloadOp::verifySymbolUses(SymbolTableCollection &table) {
   if (!getVariable())
     return success();
@@ -85,6 +87,8 @@ FlatSymbolRefAttr sluice::train::variableOf(Value value) {
   return {};
 }
 
+/// Results of ops that change variables are new values in the same bytes, so that types must be equal and operands must
+/// lead to a variable.
 LogicalResult sluice::train::verifyChanges(Operation *op) {
   auto changes = cast<ChangesVariables>(op);
   if (op->getNumResults() > op->getNumOperands()) // V1
@@ -192,6 +196,8 @@ ParseResult UpdateOp::parse(OpAsmParser &parser, OperationState &result) {
   return success();
 }
 
+/// Names of PyTorch's optimizer states, in the order of the update's operands; checkpoints and exports know them by
+/// these.
 ArrayRef<StringRef> sluice::train::stateSuffixes(UpdateRule rule) {
   static constexpr StringRef momentum[] = {"/momentum"}, moments[] = {"/exp_avg", "/exp_avg_sq"}, sum[] = {"/sum"},
                              square[] = {"/square_avg", "/momentum_buffer"}, average[] = {"/exp_avg"};

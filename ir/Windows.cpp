@@ -144,6 +144,7 @@ KERNEL(AveragePoolBackwardOp) {
       "backward", {in(0), out(0), scratchSlot});
 }
 
+/// Forward and backward are methods of one class, constructed with x and y of the forward op.
 template <typename Op> static Calls resize(Op op, StringRef method, Slot x, Slot y) {
   KernelCalls calls(op);
   arguments::Resize kernel{};
