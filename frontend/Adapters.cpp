@@ -26,6 +26,7 @@ struct Term {
 
 RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
+/// Through transposes to the variable; null where something else lies between, which would not merge.
 Weight weightOf(Value matrix) {
   Weight weight{{}, false, typeOf(matrix)};
   while (auto turned = matrix.getDefiningOp<train::TransposeOp>()) {

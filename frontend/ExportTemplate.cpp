@@ -62,6 +62,7 @@ public:
   }
 
 private:
+  /// Seven bits a byte, the lowest first; the eighth says that more follow.
   bool varint(uint64_t &value) {
     value = 0;
     for (int shift = 0; at < end && shift < 64; shift += 7) {
@@ -91,6 +92,7 @@ private:
   size_t at, end;
 };
 
+/// A second field of one kind counts instead of the first, as protobuf reads them.
 void findRawData(const std::string &bytes, const Field &initializer, std::map<std::string, int64_t> &offsets) {
   Wire tensor(bytes, initializer.begin, initializer.end);
   std::string name;

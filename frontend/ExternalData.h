@@ -31,6 +31,7 @@ private:
   size_t size;
 };
 
+/// The files beside a model that hold its weights, each mapped once. Views of them live as long as this.
 class ExternalData {
 public:
   explicit ExternalData(std::string modelPath) : modelPath(std::move(modelPath)) {}

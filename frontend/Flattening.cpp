@@ -52,6 +52,7 @@ Flattening::Flattening(OnnxFile &file, FlatImport &import, const Limits &limits,
                        std::map<std::string, std::string> &refused)
     : file(file), import(import), limits(limits), refused(refused) {}
 
+/// Names of the main graph, which fresh ones must not repeat.
 void Flattening::takeNames() {
   const onnx::GraphProto &graph = file.model().graph();
   for (const auto &initializer : graph.initializer())
@@ -65,6 +66,7 @@ void Flattening::takeNames() {
     main.names[name] = tensorBound(name);
 }
 
+/// Counts on from the last suffix of the name, so that a loop of many trips takes no quadratic time.
 std::string Flattening::fresh(const std::string &name) {
   auto [entry, unused] = taken.try_emplace(name, 0);
   if (unused)

@@ -58,6 +58,8 @@ struct Structure {
 /// One value an output, or why the node stays what it is.
 using Outputs = Result<std::vector<Bound>>;
 
+/// Takes control flow and sequences apart while their conditions, trip counts and lengths are known, so that nodes of
+/// plain tensors are left.
 class Flattening {
 public:
   /// Changes `file`: its nodes become the flat ones, initializers of bodies become the graph's. What cannot be taken

@@ -90,6 +90,7 @@ void widenGraph(onnx::GraphProto &graph) {
   widenNodes(*graph.mutable_node());
 }
 
+/// Attributes that name an element type are known by name, as numbers of others could mean anything.
 void widenAttribute(onnx::AttributeProto &attribute) {
   static const std::set<std::string> types = {"to", "dtype", "output_dtype", "stash_type", "softmax_precision"};
   if (attribute.type() == onnx::AttributeProto::INT && types.count(attribute.name()) && isOther(attribute.i()))

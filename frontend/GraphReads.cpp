@@ -15,6 +15,7 @@ bool isOp(const onnx::NodeProto &node, std::initializer_list<const char *> ops) 
   return isStandard(node) && std::any_of(ops.begin(), ops.end(), [&](const char *op) { return node.op_type() == op; });
 }
 
+/// Of live nodes alone: who reads a tensor that nothing else needs says nothing about it.
 GraphReads::GraphReads(const OnnxGraph &graph) {
   for (const onnx::NodeProto *node : graph.nodes) {
     for (int i = 0; i < node->input_size(); ++i)

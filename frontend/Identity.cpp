@@ -89,6 +89,8 @@ constexpr char identityKey[] = "sluice.identity";
 
 } // namespace
 
+/// The metadata count only while the hash beside them is that of this model: what was changed after the export is
+/// another model.
 std::string modelIdentity(const onnx::ModelProto &model) {
   const std::string hash = hashOfModel(model);
   const size_t digits = hash.size();

@@ -118,6 +118,7 @@ Value NodeImport::integerData(int input) {
   return origin && isa<BlockArgument>(origin) && isInteger(origin) ? found->second : Value();
 }
 
+/// Goes back from the ids to the inputs they came of and moves the range along with every shift on the way.
 void NodeImport::boundIds(Value ids, int64_t limit, std::optional<int64_t> ignored) {
   eachArgument(ids, {0, limit, ignored}, [&](BlockArgument argument, const Allowed &allowed) {
     auto step = cast<func::FuncOp>(argument.getOwner()->getParentOp());

@@ -50,6 +50,8 @@ Result<HostTensor> elementPositions(const std::vector<int64_t> &shape, const Hos
   return positions;
 }
 
+/// A tuple names a block after the batch dimensions, which it shares with the tensor; what is behind the tuple's
+/// dimensions is the block.
 Result<IndexedBlocks> blockPositions(const std::vector<int64_t> &shape, const HostTensor &index, int64_t batchDims) {
   if (!index.integral)
     return Error{"indices must be integers"};

@@ -18,6 +18,7 @@ std::vector<int64_t> batchToFront(int64_t rank, int64_t batchDim) {
   return permutation;
 }
 
+/// Samples come first in data, wherever nodes have them.
 std::vector<int64_t> GraphInput::programShape() const {
   std::vector<int64_t> result = shape;
   if (shared)
@@ -107,6 +108,8 @@ public:
   /// What the file calls the batch; empty where it has no name.
   const std::string &batchSymbol() const { return symbol; }
 
+  /// --batch-dim decides; else a dimension that says by its denotation or its name that it counts samples; else the
+  /// first.
   int64_t of(const onnx::ValueInfoProto &value) {
     if (const auto said = spec.batchDims.find(value.name()); said != spec.batchDims.end())
       return said->second;

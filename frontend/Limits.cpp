@@ -42,6 +42,7 @@ std::string describeLimits() {
   return text;
 }
 
+/// Limits of what the runtime can hold may be lowered but not raised.
 Status parseLimit(const std::string &argument, Limits &limits) {
   size_t equals = argument.find('=');
   const Limit *limit = equals == std::string::npos ? nullptr : find(argument.substr(0, equals));

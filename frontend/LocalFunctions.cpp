@@ -18,6 +18,7 @@ constexpr int64_t mostBytes = int64_t(1) << 30;
 /// What counts run into; products of two of them do not overflow.
 constexpr int64_t most = int64_t(1) << 31;
 
+/// What inlining makes of a function: nodes, bytes, and calls within calls.
 struct Size {
   int64_t nodes = 0, bytes = 0, depth = 0;
 };

@@ -26,6 +26,8 @@ bool takesRoot(const onnx::NodeProto &power, const OnnxFile &file) {
   return value && value->size() == 1 && (value->number(0) < 0 || value->number(0) != std::floor(value->number(0)));
 }
 
+/// Backwards from the outputs: the loss is linear in what a linear node reads, if nobody else reads that; in a quotient
+/// only in what is divided.
 LossFactors::LossFactors(const OnnxGraph &graph, const GraphReads &reads) : reads(reads) {
   for (const GraphOutput &output : graph.outputs)
     linear.insert(output.name);

@@ -45,6 +45,7 @@ bool takeTarget(const std::string &value, OutputLoss &loss) { return takeName(va
 
 bool takeIgnored(const std::string &value, OutputLoss &loss) { return parseNumber(value, loss.ignoreIndex.emplace()); }
 
+/// Within an option numbers are separated by colons, as commas separate options.
 bool takeWeights(std::string value, Result<std::vector<double>> (*parse)(const std::string &),
                  std::vector<double> &weights) {
   if (value.compare(0, 1, "@") != 0)

@@ -152,6 +152,7 @@ Value NodeImport::tensor(int input, Use use) {
   return {};
 }
 
+/// By what the model says: values that are computed in float32 may still be integers there.
 bool NodeImport::isIntegral(int input) {
   if (!has(input))
     return false;

@@ -66,6 +66,7 @@ Value NodeImport::reshape(Value x, ArrayRef<int64_t> shape) {
   return folded(train::ReshapeOp::create(function.builder, location, type, x));
 }
 
+/// An operand of fewer dimensions beside an image gets leading ones, so that it can have the layout of the image.
 Value NodeImport::asImageOperand(Value x, int64_t rank) {
   auto shape = shapeOf(x);
   int64_t own = shape.size();
@@ -76,6 +77,7 @@ Value NodeImport::asImageOperand(Value x, int64_t rank) {
   return reshape(x, image);
 }
 
+/// Named by the node's first result, so that equal purposes of two nodes are two variables.
 Source NodeImport::inventedSource(const std::string &purpose, std::vector<int64_t> shape, int32_t elementType) const {
   Source source;
   auto named = llvm::find_if(node.output(), [](const std::string &name) { return !name.empty(); });

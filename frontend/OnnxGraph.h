@@ -31,6 +31,7 @@ struct GraphOutput {
   int64_t batchDim = 0; ///< as GraphInput::batchDim
 };
 
+/// The part of a model that is trained, and what was decided about it before nodes are imported. Refers to the file.
 struct OnnxGraph {
   std::vector<const onnx::NodeProto *> nodes; ///< live, producers first
   std::vector<GraphInput> inputs;             ///< live, without initializers

@@ -71,6 +71,7 @@ void removeDead(func::FuncOp function) {
       op.erase();
 }
 
+/// One import: the module, and what both of its functions share.
 class GraphImport {
 public:
   GraphImport(MLIRContext &context, const OnnxFile &file, const TrainingSpec &spec, const HandRoles &hand,
@@ -279,6 +280,8 @@ std::vector<std::string> outputNames(const OnnxGraph &graph) {
   return names;
 }
 
+/// By a module of its own, which is thrown away: only values and shapes of it are asked for. Errors are left to the
+/// import of the flat graph.
 Status GraphImport::flatten(OnnxFile &changed, Unflattened &refused) {
   Result<func::FuncOp> declared = declare(/*training=*/true);
   if (!declared)

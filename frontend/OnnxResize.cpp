@@ -81,6 +81,7 @@ FailureOr<Target> scaleToSizes(NodeImport &node, ArrayRef<int64_t> shape, Target
   return target;
 }
 
+/// Sizes win over scales where a node has both, as an empty tensor stands for the one that it does not mean.
 FailureOr<Target> readTarget(NodeImport &node, ArrayRef<int64_t> shape) {
   Places places = placesOf(node);
   Target target;
@@ -138,6 +139,7 @@ void alignFractionalCorners(Target &target, ArrayRef<int64_t> shape) {
   }
 }
 
+/// Upsample and the first Resize had no attributes for these and meant one rule.
 ResizeRule readRule(NodeImport &node) {
   const bool early = node.proto().op_type() == "Upsample" || node.opset < 11;
   ResizeRule rule;

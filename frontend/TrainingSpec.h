@@ -55,6 +55,7 @@ struct OutputLoss {
 /// Whether targets of bce-with-logits mean something by this number.
 constexpr bool isAnswer(int64_t number) { return number == 0 || number == 1; }
 
+/// What to train and how, by the flags of sluicec, as far as the import is concerned.
 struct TrainingSpec {
   static constexpr size_t mostLosses = 32;
 

@@ -92,6 +92,7 @@ class TypeWalk {
 public:
   explicit TypeWalk(int64_t opset) : opset(opset) {}
 
+  /// Bodies see the types of their surroundings, whose own names do not change.
   Status graph(const onnx::GraphProto &graph, const Types *outer = nullptr) {
     Types types{outer};
     for (const auto &initializer : graph.initializer())
@@ -146,6 +147,7 @@ private:
     return Success{};
   }
 
+  /// By an attribute, by the type variable that an operand has bound, or because the op has one type alone.
   static std::optional<int32_t> typeOfResult(const onnx::NodeProto &node, const onnx::OpSchema &schema,
                                              const std::map<std::string, Binding> &bound, int output) {
     if (auto type = typeByAttribute(node))

@@ -164,6 +164,7 @@ Result<train::VariableOp> Variables::get(const Source &source, const Use &use, c
   return variable;
 }
 
+/// Importers ask for operands that they may not need in the end.
 void Variables::removeUnused() {
   std::set<StringRef> used;
   module.walk([&](Operation *op) {
