@@ -35,6 +35,7 @@ struct KeptBuffer {
 /// not change while it lives.
 class Document {
 public:
+  /// `module` is planned and placed. Keeps references to it and the options.
   Document(mlir::ModuleOp module, const EmitOptions &options, Names names);
 
   // Handles of ops: MLIR's accessors are not const.

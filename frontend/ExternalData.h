@@ -19,6 +19,7 @@ namespace sluice {
 /// A regular file mapped for reading.
 class MappedFile {
 public:
+  /// Errors lack the path, which callers have in other words.
   static Result<MappedFile> open(const std::string &path);
   MappedFile(MappedFile &&other) noexcept;
   MappedFile &operator=(MappedFile &&) = delete;

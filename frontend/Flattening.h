@@ -71,6 +71,7 @@ public:
 
   // For the ops that are taken apart.
   int64_t opset() const { return file.opset(); }
+  /// What an input is bound to; an error where it is missing or nothing makes it.
   Result<Bound> input(const Structure &structure, int input) const;
   /// Input `input` as one tensor, several, or a known number; `what` begins a message.
   Result<std::string> tensor(const Structure &structure, int input) const;

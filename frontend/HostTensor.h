@@ -28,6 +28,7 @@ struct HostTensor {
   /// run over.
   static bool fits(const std::vector<int64_t> &shape);
 
+  /// Integers [n], or one of rank 0.
   static HostTensor vector(std::vector<int64_t> values);
   static HostTensor scalar(int64_t value);
   /// Zeros of a shape; nothing when it does not fit.

@@ -66,7 +66,6 @@ Value NodeImport::reshape(Value x, ArrayRef<int64_t> shape) {
   return folded(train::ReshapeOp::create(function.builder, location, type, x));
 }
 
-/// An operand of fewer dimensions beside an image gets leading ones, so that it can have the layout of the image.
 Value NodeImport::asImageOperand(Value x, int64_t rank) {
   auto shape = shapeOf(x);
   int64_t own = shape.size();

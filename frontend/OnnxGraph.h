@@ -60,6 +60,7 @@ struct OnnxGraph {
   /// The first reader of `name` after Identity, Transpose, Reshape and the like; null when there is none.
   std::pair<const onnx::NodeProto *, int> readerBehindViews(const std::string &name) const;
 
+  /// Errors lack the file's path; they name the flags that would help.
   static Result<OnnxGraph> build(const OnnxFile &file, const TrainingSpec &spec);
 };
 

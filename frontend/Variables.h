@@ -42,6 +42,7 @@ struct Use {
 /// state.
 class Variables {
 public:
+  /// Keeps references. `constantsAreWeights`: outputs of Constant nodes at weight operands are trained, see OnnxGraph.
   Variables(mlir::ModuleOp module, const TrainingSpec &spec, const HandRoles &hand, bool constantsAreWeights);
   /// The variable for a use of `source` by `user` ("node 'conv1' (Conv)"); made on first use.
   Result<train::VariableOp> get(const Source &source, const Use &use, const std::string &user);

@@ -17,6 +17,7 @@ namespace sluice::planner {
 /// tolerances mean the same for every problem.
 class CheckmateProgram {
 public:
+  /// The problem must outlive it.
   explicit CheckmateProgram(const Problem &problem);
 
   /// The cheapest plan with at most `memory` live bytes; without `memory` the one with the least peak. Nothing when the
