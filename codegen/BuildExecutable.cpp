@@ -25,6 +25,8 @@ static Status compileTo(const std::string &executable, const std::string &compil
   return runCompiler(compiler, words, fs::path(executable).parent_path().string());
 }
 
+/// The program's own flags come first: position-independent, so that addresses are random, and without writable tables
+/// of functions. All others are those of libraries, too.
 static Status buildHost(const std::string &source, const std::string &executable, const std::string &cpu) {
   Result<HostToolchain> with = findHostToolchain(cpu);
   if (!with)
@@ -102,6 +104,7 @@ static std::string readmeOf(const std::string &name, sluice::Target target) {
          "libraries in `third_party/` have theirs beside them. The weights are those of the model, under its terms.\n";
 }
 
+/// Only runtime sources of this target go along: a project must not need a toolkit that it does not use.
 Status sluice::codegen::writeProjectFiles(const std::string &folder, const std::string &name, Target target,
                                           const std::string &cpu) {
   const Home home = findHome();

@@ -25,6 +25,8 @@ std::string sluice::codegen::libraryIdentifier(const std::string &name) { return
 
 namespace {
 
+/// The steps from source to library, each a file in the folder that the next one reads. Both libraries come of one
+/// object, so that archive and shared object cannot differ.
 class Builder {
 public:
   Builder(HostToolchain with, std::string header, fs::path folder, std::string name)
@@ -57,6 +59,7 @@ private:
     return writeText(folder.string(), file, text);
   }
 
+  /// Every function in a section of its own, so that the linker can drop those that nobody calls.
   Status compile(const std::string &source) {
     Words arguments = {"-c", "-fPIC", "-fvisibility=hidden", "-ffunction-sections", "-fdata-sections"};
     llvm::append_range(arguments, with.compile);
@@ -81,6 +84,7 @@ private:
                                "--weaken-symbol=!sluice_program_*", "--weaken-symbol=sluice_*", in("whole.o")});
   }
 
+  /// Names are exported by the version script alone, whatever the object's visibility says.
   Status linkShared(const std::string &) {
     if (Status written = write("exports.map", "{ global: sluice_*; local: *; };\n"); !written)
       return written;

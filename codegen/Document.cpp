@@ -12,6 +12,8 @@ using namespace mlir;
 using namespace sluice;
 using namespace sluice::codegen;
 
+/// Buffers and events of both programs get their names before kernels do, whose calls print them, and numbers of
+/// variables with them.
 Document::Document(ModuleOp module, const EmitOptions &options, Names given)
     : module(module), options(options), names(std::move(given)), fused(names) {
   step = module.lookupSymbol<sched::ProgramOp>("step");
@@ -36,6 +38,7 @@ Document::Document(ModuleOp module, const EmitOptions &options, Names given)
       makeKernelCalls(program);
 }
 
+/// What a persistent buffer is known by, the same for both batches of an input.
 static sched::Persistent sharedKey(sched::BufferOp buffer) {
   sched::Persistent key = buffer.persistent();
   if (key.kind == sched::Persistent::Kind::Batch)
@@ -85,6 +88,7 @@ void Document::noteTypes(sched::ProgramOp program) {
           note(buffer, run.inType(i));
     }
   }
+  // After all runs: a copy has no type of its own, but that of the buffer at its other end.
   for (auto copy : program.getBody().getOps<sched::CopyOp>()) {
     if (copy.getCodec())
       continue; // the host's bytes are packed: typeOf() says how many
@@ -111,6 +115,7 @@ std::string codegen::typeArguments(RankedTensorType type) {
   return std::string(nhwc ? ", Layout::NHWC, " : ", Layout::RowMajor, ") + dataTypeText(tensor.type);
 }
 
+/// A buffer has one declaration but may be used with several types, as views are no copies, and as a piece of it.
 std::string Document::fitted(const std::string &name, Value buffer, RankedTensorType type,
                              std::optional<int64_t> first) const {
   if (type == typeOf(buffer))
@@ -136,6 +141,7 @@ void Document::skipNextBatch(sched::ProgramOp program) {
   skipped.insert(ops.begin(), ops.end());
 }
 
+/// Events that only the copies of the next batch record are the runtime's own.
 void Document::nameEvents(sched::ProgramOp program) {
   for (auto record : program.getBody().getOps<sched::RecordOp>())
     if (!isIssuedByReader(record)) {
@@ -183,6 +189,8 @@ std::vector<Document::InputNames> Document::inputs() const {
   return list;
 }
 
+/// Each input has two device slots, of which a step reads one by turns, and one staging slot in host memory. All three
+/// have one type, which is the device's.
 std::string Document::inputDeclarations() const {
   std::string text;
   auto place = [&](sched::BufferOp buffer, RankedTensorType type) {
@@ -204,6 +212,8 @@ std::string Document::inputDeclarations() const {
   return text;
 }
 
+/// What lossyPlanOf() allows and the plan keeps. A storage may have several buffers; the first one that a step uses is
+/// the one that is measured.
 std::vector<KeptBuffer> Document::keptActivations() const {
   const train::LossyPlan lossy = train::lossyPlanOf(module);
   llvm::StringMap<Comparison> kept;

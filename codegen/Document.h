@@ -31,8 +31,11 @@ struct KeptBuffer {
   sluice::Comparison compared;
 };
 
+/// Everything that the emitted file names, gathered before its first line is printed. Refers to the module, which must
+/// not change while it lives.
 class Document {
 public:
+  /// `module` is planned and placed. Keeps references to it and the options.
   Document(mlir::ModuleOp module, const EmitOptions &options, Names names);
 
   // Handles of ops: MLIR's accessors are not const.

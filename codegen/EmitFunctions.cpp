@@ -14,6 +14,8 @@ using namespace sluice::codegen;
 
 namespace {
 
+/// Prints the ops of one program in issue order. Steps are counted as the plan counts them, by runs and copies, so that
+/// each slot is released where the schedule has freed it.
 class FunctionPrinter {
 public:
   FunctionPrinter(const Document &document, sched::ProgramOp program) : d(document), symbols(document.module) {
@@ -77,6 +79,7 @@ private:
       out << "  s.release(" << name << ");\n";
   }
 
+  /// A comment with the node's name, once for all calls in a row that come of it.
   void printNode(llvm::raw_ostream &out, Location loc, StringRef note) {
     std::string node = train::nodeName(loc);
     std::string text = commentText(node + (note.empty() ? "" : std::string(node.empty() ? "" : ": ") + note.str()));
@@ -120,6 +123,7 @@ private:
             << d.nameOf(in) << ");\n";
   }
 
+  /// Before the update, which may write over the gradient.
   void printGradient(llvm::raw_ostream &out, sched::RunOp run) {
     if (run.getParameter())
       out << "  s.captureGradient("
@@ -132,6 +136,8 @@ private:
         << stream(run.getStream()) << ", " << llvm::join(call.operands, ", ") << ");\n";
   }
 
+  /// A copy between the device and another arena. The device's side is always a tensor; the other one holds packed
+  /// bytes where the copy has a codec.
   void printCopy(llvm::raw_ostream &out, sched::CopyOp copy) {
     auto device = copy.getFrom().getDefiningOp<sched::BufferOp>(), away = copy.getTo().getDefiningOp<sched::BufferOp>();
     const bool leaves = device.onDevice();
@@ -167,6 +173,8 @@ bool isBackward(Operation &op) {
 
 } // namespace
 
+/// The step is printed as two functions for whoever reads it; between them nothing happens. The first run of a gradient
+/// begins the second one.
 std::string codegen::emitFunctions(const Document &d) {
   std::string text;
   llvm::raw_string_ostream out(text);

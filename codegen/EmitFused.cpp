@@ -16,14 +16,17 @@ using namespace sluice::codegen;
 
 namespace {
 
-/// How tightly the outermost operator of an expression binds.
+/// How tightly the outermost operator of an expression binds, least first: a looser one inside a tighter one needs
+/// brackets.
 enum class Binding { Choice, Sum, Product, Word };
 
+/// Text of C++ for one scalar value.
 struct Expression {
   std::string text;
   Binding binding = Binding::Word;
 };
 
+/// Prints the body of one region. Names that the body calls are reserved, since parameters may not hide functions.
 class Printer {
 public:
   Printer(Block &block, const Names &outer)
@@ -41,6 +44,8 @@ public:
     return out;
   }
 
+  /// Values are computed in the order of the block; the terminator's operands are the results, outputs first, then
+  /// sums.
   std::string body() {
     std::string out;
     llvm::raw_string_ostream stream(out);
@@ -89,6 +94,7 @@ private:
 
   std::string of(Value value) { return values[value].text; }
 
+  /// Ordered comparisons alone, which C++'s operators are: those with NaN are false.
   std::string compare(arith::CmpFOp op) {
     const std::string a = of(op.getLhs()), b = of(op.getRhs());
     switch (op.getPredicate()) {
@@ -108,6 +114,8 @@ private:
     }
   }
 
+  /// The same functions as kernels call, by their names in the runtime: a fused rule must give the bits of the ops that
+  /// it replaces, which the compiler's own exp or tanh would not.
   Expression expression(Operation *op) {
     // Operators of one kind are read from the left, as C++ does.
     auto infix = [&](Binding binding, const char *sign) {
@@ -162,6 +170,7 @@ private:
 
 } // namespace
 
+/// The text of the object is its key: two regions whose bodies and types print alike are one, whatever their nodes.
 std::string FusedTable::objectFor(sched::RunOp run) {
   Printer printer(run.getBody().front(), names);
   std::string parameters = printer.parameters(), body = printer.body();

@@ -9,6 +9,7 @@
 
 namespace sluice::codegen {
 
+/// The objects of one emitted file. Names come from the document's own, which must outlive it.
 class FusedTable {
 public:
   explicit FusedTable(Names &names) : names(names) {}

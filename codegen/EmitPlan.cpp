@@ -14,6 +14,8 @@ using namespace mlir;
 using namespace sluice;
 using namespace sluice::codegen;
 
+/// A row for each buffer that steps use, in order of buffers. A tensor that leaves the device has a row there and one
+/// in the host's arena, which is told as `offload`.
 int codegen::printPlan(const Document &d, llvm::raw_ostream &out) {
   llvm::StringMap<StringRef> actions;
   for (train::DecisionAttr decision : d.plan.getDecisions())
@@ -40,6 +42,8 @@ static std::string roleText(const ActionFacts &action, const CodecFacts *codec) 
   return std::string("OpRole::") + factsOf(runs ? action.role : OpRole::Compute).name;
 }
 
+/// Decisions are added up by action and kind of codec, whatever its rate: measured times come of launches, which the
+/// report adds up in the same way. The runtime's codec is noted only where packing is an op of its own.
 int codegen::printActions(const Document &d, llvm::raw_ostream &out) {
   struct Sum {
     int tensors = 0;

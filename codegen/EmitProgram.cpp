@@ -21,6 +21,7 @@ static std::string prediction(train::PlanAttr plan) {
                        100 * (seconds / keepSeconds - 1));
 }
 
+/// What a reader wants first: which model, which command, how much memory, and how long a step is predicted to take.
 std::string codegen::emitPreface(const Document &d) {
   std::string text;
   llvm::raw_string_ostream out(text);
@@ -74,6 +75,8 @@ static std::string slotLine(const Document &d, sched::BufferOp buffer) {
   return text + " // " + commentText(comment.empty() ? sizeText(buffer.getBytes()) : comment) + "\n";
 }
 
+/// In the order in which one reads a memory map: what outlives steps, inputs, transients, other arenas. Evaluation's
+/// transients lie in the bytes of the step's, as the two never run at once.
 std::string codegen::emitSlots(const Document &d) {
   std::string text;
   llvm::raw_string_ostream out(text);
@@ -135,6 +138,8 @@ static void emitStructs(llvm::raw_ostream &out, ArrayRef<std::string> declaratio
   out << "struct Kernels : " << bases << " {};\n";
 }
 
+/// Objects are made in the order of their calls. Their workspaces are compared with the slots once, at the start, since
+/// a vendor's library may ask for another size than the one that was planned.
 std::string codegen::emitKernels(const Document &d) {
   std::string text, checks;
   llvm::raw_string_ostream out(text);

@@ -8,6 +8,7 @@
 
 namespace sluice::codegen {
 
+/// What the emitted file says that the module does not.
 struct EmitOptions {
   std::string model;          ///< file name of the model, for the preface
   std::string commandLine;    ///< that made the file

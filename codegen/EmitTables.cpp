@@ -56,6 +56,7 @@ train::VariableOp sourceOf(const Document &d, train::VariableOp variable) {
   return source ? d.module.lookupSymbol<train::VariableOp>(source.getAttr()) : train::VariableOp();
 }
 
+/// Exports hold a running average in place of what it averages: its row has that one's place in the template.
 void printVariables(const Document &d, llvm::raw_ostream &out) {
   llvm::DenseSet<Operation *> averaged; // which is exported in their place
   for (train::VariableOp variable : d.variables)
@@ -145,6 +146,7 @@ std::string boundText(int64_t bound) {
                                                         : std::to_string(bound);
 }
 
+/// Fields at the end of a row that have their defaults are left out.
 int printInputs(const Document &d, llvm::raw_ostream &out) {
   int count = 0;
   llvm::StringSet<> ofLoss;
@@ -184,6 +186,7 @@ size_t printEngines(const Document &d, llvm::raw_ostream &out) {
   return engines.size();
 }
 
+/// A host budget of 0 means none to the runtime, so that at least 1 stands where there is one.
 void printMemory(const Document &d, llvm::function_ref<void(const Twine &, const Twine &)> line) {
   const int64_t host = d.step.bytesOf(sched::Space::Host), device = d.step.bytesOf(sched::Space::Device),
                 budget = d.plan.getBudget();

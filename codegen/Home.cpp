@@ -8,6 +8,7 @@ namespace fs = std::filesystem;
 
 namespace sluice::codegen {
 
+/// By the executable's own place and not by arguments or the environment, so that a moved prefix goes on working.
 Home findHome() {
   std::error_code error;
   const fs::path prefix = fs::read_symlink("/proc/self/exe", error).parent_path().parent_path();

@@ -23,6 +23,8 @@ static void addWords(llvm::StringRef list, std::vector<std::string> &to) {
     to.push_back(word.str());
 }
 
+/// The archive of the runtime. Also looks for what programs need beside it, so that a missing part is named here and
+/// not by a linker.
 static Result<std::string> findRuntime(const Home &home, const std::string &cpu, const std::string &level) {
   // That of the level that this compiler was built for has the plain name.
   const std::string runtime = std::string("sluice_host") + (level == SLUICE_HOST_LEVEL ? "" : "-" + level);
@@ -40,6 +42,8 @@ static Result<std::string> findRuntime(const Home &home, const std::string &cpu,
   return library.string();
 }
 
+/// No contraction of products and sums, so that emitted regions and the runtime's kernels give the same bits at every
+/// level; vectors of 256 bits, as in the runtime.
 Result<HostToolchain> sluice::codegen::findHostToolchain(const std::string &cpu) {
   const std::string level = cpu == "native" ? SLUICE_HOST_LEVEL : cpu;
   const Home home = findHome();

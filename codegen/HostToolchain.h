@@ -9,6 +9,7 @@
 
 namespace sluice::codegen {
 
+/// What builds a host program.
 struct HostToolchain {
   std::string compiler;             ///< $CXX or c++
   std::vector<std::string> compile; ///< flags of emitted source, without -c, -fPIE and the like

@@ -73,6 +73,7 @@ std::string useOf(const Document &d, sched::RunOp run, sched::OperandAttr slot) 
                                                   : d.use(run.getOuts()[i], run.outType(i), run.outFirst(i));
 }
 
+/// An argument of a constructor. Numbers are printed without a type: the class says which it takes.
 std::string argumentText(const Document &d, sched::RunOp run, Attribute argument) {
   return llvm::TypeSwitch<Attribute, std::string>(argument)
       .Case([](BoolAttr a) { return a.getValue() ? "true" : "false"; })
@@ -92,7 +93,7 @@ std::string argumentText(const Document &d, sched::RunOp run, Attribute argument
       .Default([](Attribute) -> std::string { llvm_unreachable("a verified call has no other arguments"); });
 }
 
-/// MatmulOptions().withTransposeB(true)
+/// MatmulOptions().withTransposeB(true): a constructor of many parameters would not say which is which.
 std::string optionsText(const Document &d, sched::RunOp run, StringRef kernel, DictionaryAttr options) {
   std::string out = (kernel + "Options()").str();
   for (NamedAttribute option : options) {
@@ -126,6 +127,8 @@ KernelCallText callText(const Document &d, sched::RunOp run, sched::CallAttr cal
 
 std::string joined(ArrayRef<std::string> parts) { return "{" + llvm::join(parts, ", ") + "}"; }
 
+/// The runtime's Fused<F>: constructed with the tensors' types, called with the tensors of this step. Inputs, outputs
+/// and sums are three lists; an input of one value a channel is wrapped, so that it walks along the channels.
 KernelCallText fusedText(const Document &document, sched::RunOp run, const std::string &function,
                          const std::string &name) {
   RankedTensorType domain = run.domain();
@@ -162,6 +165,7 @@ std::string wantedName(sched::RunOp run) {
 
 } // namespace
 
+/// One name a run, numbered where it makes several objects. Runs without objects get none, as functions have theirs.
 void Document::makeKernelCalls(sched::ProgramOp program) {
   for (auto run : program.getBody().getOps<sched::RunOp>()) {
     const std::string wanted = (program == evaluate ? "eval_" : "") + wantedName(run);

@@ -33,6 +33,7 @@ size_t characterLength(llvm::StringRef text) {
 /// What a line of code consists of.
 class Code {
 public:
+  /// Finds the places in one pass: brackets in literals do not count, nor does what stands in the comment.
   explicit Code(llvm::StringRef line) : text(line) {
     int depth = 0;
     for (size_t at = 0; at < text.size(); ++at) {
@@ -108,6 +109,7 @@ std::string brokenComment(llvm::StringRef indent, llvm::StringRef comment, size_
   return out + begin + words.str() + "\n";
 }
 
+/// Where no place is left, the rest goes on one line that is too long: it compiles all the same.
 std::string brokenCode(llvm::StringRef indent, const Code &code, size_t width) {
   const llvm::StringRef text = code.text;
   std::string out, begin = indent.str();
@@ -123,6 +125,7 @@ std::string brokenCode(llvm::StringRef indent, const Code &code, size_t width) {
   }
 }
 
+/// A comment behind code moves to the left where that is enough, and else goes above the line.
 std::string broken(llvm::StringRef line, size_t width) {
   const llvm::StringRef text = line.ltrim(), indent = line.drop_back(text.size());
   if (line.size() <= width || text.starts_with("#"))

@@ -150,6 +150,8 @@ std::string saidIn(int log) {
 
 void codegen::limitCompiler(const CompilerLimits &to) { limits = to; }
 
+/// Signals stay out from before the start until `group` is set: a handler in between would end this process and leave
+/// the compiler. The whole group is killed when time is up, and waited for, so that its files can be removed.
 Status codegen::runCompiler(const std::string &compiler, const std::vector<std::string> &arguments,
                             const std::string &folder) {
   const Output log;

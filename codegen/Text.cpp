@@ -20,6 +20,7 @@ static size_t endOfQuoted(llvm::StringRef text, size_t at) {
 /// Whether a word after this text names a member of what stands before it.
 static bool awaitsMember(llvm::StringRef text) { return text.ends_with(".") || text.ends_with("->"); }
 
+/// A scanner of what the emitter itself writes, not of C++: there are no block comments and no raw literals.
 std::set<std::string> sluice::codegen::identifiersIn(llvm::StringRef text) {
   std::set<std::string> found;
   for (size_t at = 0; at < text.size();) {
@@ -48,6 +49,7 @@ Names Names::placeholders() {
   return names;
 }
 
+/// Keywords up to C++20, for projects may be built with a later standard than they ask for.
 Names::Names(const std::set<std::string> &reserved) : taken(reserved) {
   for (const char *word :
        {"alignas", "alignof", "and", "and_eq", "asm", "auto", "bitand", "bitor", "bool", "break", "case", "catch",
@@ -64,6 +66,8 @@ Names::Names(const std::set<std::string> &reserved) : taken(reserved) {
     taken.insert(word);
 }
 
+/// Underscores neither begin nor end a name nor follow one another, as such names are the implementation's. Suffixes
+/// are counted for each name, so that thousands of equal ones take no quadratic time.
 std::string Names::unique(llvm::StringRef wanted) {
   std::string name;
   for (char c : wanted)
@@ -90,6 +94,8 @@ std::string Names::uniqueValue(llvm::StringRef wanted) {
   return unique(name);
 }
 
+/// Question marks are escaped because of trigraphs, other bytes as three octal digits, since a hexadecimal escape would
+/// take in the digits after it.
 std::string sluice::codegen::stringLiteral(llvm::StringRef text) {
   std::string out = "\"";
   for (unsigned char c : text) {
@@ -110,6 +116,7 @@ std::string sluice::codegen::commentText(llvm::StringRef text) {
   return out;
 }
 
+/// The fewest digits that give the same float32; nine always do.
 std::string sluice::codegen::floatLiteral(double value) {
   if (std::isnan(value))
     return "NAN";

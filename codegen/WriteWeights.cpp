@@ -28,6 +28,8 @@ static std::string rawBytes(ElementsAttr value) {
   return bytes;
 }
 
+/// Bytes of the model are written from where they lie, constants of the module from a copy that lives as long as its
+/// write: weights may be larger than memory. All sizes are compared before the file is begun.
 Status codegen::writeWeights(const std::string &path, const std::string &identity, ModuleOp module,
                              const TensorSource &source) {
   std::vector<TensorToWrite> tensors;

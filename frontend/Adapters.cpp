@@ -26,6 +26,7 @@ struct Term {
 
 RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
+/// Through transposes to the variable; null where something else lies between, which would not merge.
 Weight weightOf(Value matrix) {
   Weight weight{{}, false, typeOf(matrix)};
   while (auto turned = matrix.getDefiningOp<train::TransposeOp>()) {
@@ -89,6 +90,8 @@ struct Narrow {
   train::MatmulOp first;
   double factor = 1;
 
+  /// Walks from (x A) B back to x A. Only what leaves the product linear lies between: a bias or an activation would
+  /// make A and B together something that no single matrix is, and another reader would see x A itself.
   explicit Narrow(train::MatmulOp second) {
     Value value = second.getA();
     for (Operation *op = value.getDefiningOp(); op && value.hasOneUse(); op = value.getDefiningOp()) {
@@ -118,8 +121,12 @@ struct Narrow {
   }
 };
 
+/// Finds adapters (Hu et al. 2021, LoRA) in @evaluate, where no dropout stands between a base and its adapter. Only
+/// whole sums are looked at, so that a pair of products is met once.
 class Search {
 public:
+  /// Counts the readers of each variable behind transposes: a matrix that two ops read is no adapter's, for merging it
+  /// away would change the other reader.
   explicit Search(func::FuncOp function) : function(function) {
     function.walk([&](train::ReadOp read) {
       SmallVector<Operation *> values = {read};
@@ -179,6 +186,7 @@ private:
       return false;
     Builder b(function.getContext());
     const double scale = narrow.factor * beside.factor / base.factor;
+    // The sum is base.factor W + narrow.factor beside.factor A B, and what is merged stands where W does.
     found.push_back(train::AdapterAttr::get(b.getContext(), whole.variable, first.variable, second.variable,
                                             b.getF64FloatAttr(scale), whole.transposed, first.transposed,
                                             second.transposed, !isAlone(whole)));

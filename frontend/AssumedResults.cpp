@@ -33,6 +33,8 @@ struct Operands {
 constexpr int64_t mostData = 1024; ///< elements of a constant that an inference reads: shapes, axes, scales; it looks
                                    ///< at the first one without a look at their number
 
+/// What is known of the node's operands. One of which nothing is known is left out; inferShapes() then gives up, since
+/// the library's inferences read the types of operands without a look whether they are there.
 Operands operandsOf(NodeImport &node) {
   Operands operands;
   for (int i = 0; i < node.inputs(); ++i) {
@@ -50,6 +52,7 @@ Operands operandsOf(NodeImport &node) {
   return operands;
 }
 
+/// Nothing for shapes that are not wholly known: an assumed value must have a type that later nodes can be asked about.
 std::optional<std::vector<int64_t>> shapeOfFloats(const onnx::TypeProto &type, const Limits &limits) {
   if (!type.has_tensor_type() || type.tensor_type().elem_type() != onnx::TensorProto::FLOAT ||
       !type.tensor_type().has_shape())
@@ -119,6 +122,7 @@ std::vector<std::optional<std::vector<int64_t>>> inferShapes(NodeImport &node) {
 
 } // namespace
 
+/// Assumed results are arguments of the function's block, since no op makes them: the import fails in any case.
 void assumeResults(NodeImport &node) {
   FunctionImport &state = node.shared();
   auto shapes = inferShapes(node);

@@ -124,6 +124,8 @@ Result<Value> argumentOf(FunctionImport &state, func::FuncOp function, const std
   return Value(function.getArgument(index));
 }
 
+/// The argument that holds the targets of `x`: of losses over classes the shape of `x` without the classes' dimension,
+/// of integers; [batch, length] of ctc; of all others the shape of `x`, of floats.
 Result<Value> targetOf(FunctionImport &state, func::FuncOp function, const OutputLoss &loss, Value x) {
   SmallVector<int64_t> shape(shapeOf(x));
   Type element = state.builder.getF32Type();
@@ -188,6 +190,7 @@ Result<std::vector<int64_t>> shapeOfPositives(const OutputLoss &loss, const std:
   return shape;
 }
 
+/// Weights of the answer yes become a constant of the module as those of a node do.
 Result<Value> createBce(FunctionImport &state, func::FuncOp function, const OutputLoss &loss, const std::string &output,
                         Location loc, Value x, Value target) {
   OpBuilder &b = state.builder;
@@ -219,6 +222,8 @@ Location locationOf(FunctionImport &state, const GraphOutput &output) {
   return NameLoc::get(state.builder.getStringAttr(alone ? "loss" : "loss/" + output.name));
 }
 
+/// Lengths of inputs and targets are arguments [batch] where the flag names them, in this order. Programs compare them
+/// with the steps of `x` and the labels of a target when they read data, for kernels count along both.
 Result<Value> createCtc(FunctionImport &state, func::FuncOp function, const OutputLoss &loss, Location loc, Value x,
                         Value target) {
   OpBuilder &b = state.builder;
@@ -245,6 +250,9 @@ Result<Value> createCtc(FunctionImport &state, func::FuncOp function, const Outp
 
 } // namespace
 
+/// The order matters: dimensions of 1 go first, since checks and the target look at the rank; checks come before the
+/// target, which takes for granted that there is a dimension of classes; tokens become rows only after the target has
+/// its shape, which is that of the data.
 Result<LossValues> createLoss(FunctionImport &state, func::FuncOp function, const OutputLoss &loss,
                               const GraphOutput &output, Value x) {
   OpBuilder &b = state.builder;

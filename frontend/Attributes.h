@@ -9,6 +9,8 @@
 
 namespace sluice {
 
+/// A node's attributes by name, those that it lacks by what the caller gives as the op's default. Lists are empty
+/// without their attribute. Refers to the node, which must live as long.
 class Attributes {
 public:
   explicit Attributes(const onnx::NodeProto &node) : node(node) {}

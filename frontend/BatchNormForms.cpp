@@ -82,6 +82,7 @@ Result<BatchNormForms> BatchNormForms::find(const std::vector<const onnx::NodePr
     if (node->op_type() != "BatchNormalization")
       continue;
     ++all;
+    // The last rule that matches decides, as with flags that are given twice.
     BatchNormMode mode = spec.batchNorm;
     const std::vector<std::string> names = namesOf(*node);
     for (CompiledRule &rule : rules)

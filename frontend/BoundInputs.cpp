@@ -28,6 +28,8 @@ static Value placed(FunctionImport &state, const GraphInput &input, Value argume
   return train::TransposeOp::create(state.builder, argument.getLoc(), type, argument, back);
 }
 
+/// Integers that move become floats first, as kernels move nothing else; truth values are limited to 0 and 1, for data
+/// may hold any number and nodes compute with these. Both stay integers for what asks of them, in state.integral.
 void bindInput(FunctionImport &state, const GraphInput &input, Value argument) {
   const bool isTruth = input.elementType == onnx::TensorProto::BOOL;
   const bool moves = !input.shared && input.batchDim > 0;

@@ -62,6 +62,7 @@ static Value product(NodeImport &node, Value x, int64_t exponent) {
   return {};
 }
 
+/// Whole exponents are products, which numbers below 0 have, too.
 Value power(NodeImport &node, Value x, double exponent) {
   constexpr double longestProduct = 16;
   if (exponent == 0.5)

@@ -92,6 +92,8 @@ Result<HostTensor> where(const Fold &fold) {
   return *result;
 }
 
+/// Floats that fit no int64 become the least one, as x86 converts them and frameworks therefore do; HostTensor::set()
+/// would take the nearest.
 Result<HostTensor> cast(const Fold &fold) {
   const HostTensor &x = fold.in(0);
   int64_t to = Attributes(fold.node).integer("to", onnx::TensorProto::FLOAT);
@@ -132,6 +134,8 @@ double signOf(double number) { return number > 0 ? 1 : number < 0 ? -1 : number;
 #define INTS(expression) [](int64_t a, [[maybe_unused]] int64_t b) -> int64_t { return expression; }
 #define FLOATS(expression) [](double a, [[maybe_unused]] double b) -> double { return expression; }
 
+/// Integers wrap around instead of the overflow that C++ leaves undefined. Functions of floats alone leave integers as
+/// they are: the type check has refused such nodes.
 Folders makeTable() {
   Folders table = {
       {"Add", arithmetic(INTS(wrap(uint64_t(a) + uint64_t(b))), FLOATS(a + b))},

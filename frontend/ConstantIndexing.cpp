@@ -54,6 +54,8 @@ void meet(HostTensor &x, int64_t at, const HostTensor &updates, int64_t from, Sc
                                                                : std::min(a, b));
 }
 
+/// Input 0 with updates of `size` elements at each of `positions`, which the caller has checked to lie in it. One after
+/// the other in the order of the updates: without a reduction the last one stays where several meet.
 Result<HostTensor> scattered(const Fold &fold, const HostTensor &positions, int64_t size) {
   const std::string word = Attributes(fold.node).text("reduction", "none");
   const std::optional<Scatter> how = parseScatter(word);
@@ -142,6 +144,7 @@ Result<HostTensor> tile(const Fold &fold) {
   if (!result)
     return tooLarge(shape);
   for (int64_t i = 0; i < result->size(); ++i) {
+    // From the last axis on, `rest` is split into indices and `stride` into what a step skips in x.
     int64_t from = 0, rest = i, stride = 1;
     for (size_t axis = shape.size(); axis-- > 0; rest /= shape[axis], stride *= x.shape[axis])
       from += rest % shape[axis] % x.shape[axis] * stride;

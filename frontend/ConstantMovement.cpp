@@ -309,6 +309,8 @@ void addMovement(Folders &table) {
   table["Expand"] = expand;
 }
 
+/// Folders read these inputs without a look whether they are there. Of ops that are not named the first one is enough:
+/// they ask before they read others.
 size_t neededInputs(const std::string &opType) {
   static const std::set<std::string> three = {"Range", "Where", "OneHot", "ScatterND", "ScatterElements"};
   static const std::set<std::string> two = {"Add",

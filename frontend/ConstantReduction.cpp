@@ -14,6 +14,7 @@ int64_t product(int64_t a, int64_t b) {
 }
 int64_t sum(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b)); }
 
+/// How a reduction takes in one element more.
 struct Rule {
   int64_t (*onInts)(int64_t, int64_t);
   double (*onFloats)(double, double);

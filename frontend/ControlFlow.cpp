@@ -66,6 +66,8 @@ bool isTrue(const onnx::TensorProto &value) {
   return value.raw_data().empty() ? value.int32_data_size() > 0 && value.int32_data(0) != 0 : value.raw_data()[0] != 0;
 }
 
+/// Looks at the body alone, through Identity nodes back from its first output. What it does not understand is Computed:
+/// then the trips are not counted before, and the limits end the loop while it is unrolled.
 NextCondition nextCondition(const onnx::GraphProto &body) {
   std::string name = body.output(0).name();
   for (int i = body.node_size() - 1; i >= 0; --i) { // in the standard's order, values are made before they are read
@@ -96,6 +98,8 @@ Status checkLoop(Flattening &flat, const onnx::GraphProto &body, const std::stri
   return flat.checkTrips(most, body);
 }
 
+/// Loop's inputs are a trip count, a condition and what is carried; the first two may be missing, which means no limit
+/// and true. Outputs are what is carried after the last trip, then a stack for each output that all trips keep.
 Outputs takeLoop(Flattening &flat, const Structure &structure) {
   const onnx::GraphProto *body = structure.graph("body");
   Trips trips;
@@ -125,6 +129,7 @@ Outputs takeLoop(Flattening &flat, const Structure &structure) {
   trips.condition = *condition;
   if (Status fits = checkLoop(flat, *body, *condition, most); !fits)
     return fits.takeError();
+  // The condition must be known before each trip: what data decide cannot be unrolled.
   for (int64_t trip = 0; trip < most; ++trip) {
     auto goesOn = flat.number(trips.condition, "its condition before trip " + std::to_string(trip));
     if (!goesOn)
@@ -154,6 +159,8 @@ struct Walk {
 
 int64_t entry(const std::vector<int64_t> &list, size_t i) { return i < list.size() ? list[i] : 0; }
 
+/// The scanned inputs, which come after the states. All must have one extent along their axes, for that is the number
+/// of trips.
 Result<Walk> walkOf(Flattening &flat, const Structure &structure, int states) {
   const Attributes attributes(structure.node);
   Walk walk{{}, attributes.integers("scan_input_axes"), attributes.integers("scan_input_directions"), 0};
@@ -191,6 +198,8 @@ Outputs inputsOf(Flattening &flat, const Structure &structure, const Walk &walk,
   return states;
 }
 
+/// Scan has no condition, so that its trips are counted before the first one. Outputs are the states after the last
+/// trip, then the stacks; a stack that runs backwards is turned when all its elements are there.
 Outputs takeScan(Flattening &flat, const Structure &structure) {
   constexpr int64_t firstWithoutBatch = 9;
   const onnx::GraphProto *body = structure.graph("body");

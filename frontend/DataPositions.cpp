@@ -68,6 +68,8 @@ LogicalResult misfit(NodeImport &node, Value indices, ArrayRef<int64_t> shape) {
 
 } // namespace
 
+/// Along `axis` the index counts; along all other dimensions an element lies where its index does, which is a constant.
+/// A dimension in which the indices have one element adds nothing: its only place is the first one.
 Value elementsByData(NodeImport &node, ArrayRef<int64_t> shape, int64_t axis) {
   Value indices = numbersOf(node);
   if (!indices)
@@ -96,6 +98,8 @@ Value elementsByData(NodeImport &node, ArrayRef<int64_t> shape, int64_t axis) {
   return position.ids(node, stride);
 }
 
+/// An index is a tuple [length] that counts along the dimensions after the batch. Programs compare an input's ids with
+/// one extent, so that they check tuples of one number alone; kernels check the others by the id -1.
 std::optional<BlocksByData> blocksByData(NodeImport &node, ArrayRef<int64_t> shape, int64_t batchDims) {
   Value indices = numbersOf(node);
   if (!indices)

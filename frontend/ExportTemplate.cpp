@@ -38,6 +38,9 @@ class Wire {
 public:
   Wire(const std::string &bytes, size_t begin, size_t end) : bytes(bytes), at(begin), end(end) {}
 
+  /// The field from `at` on, with the bytes of its payload where it has any; false at the end or where the bytes are no
+  /// message. The low three bits of a key are the wire type: 0 a varint, 1 eight bytes, 2 a length and as many bytes, 5
+  /// four bytes.
   bool next(Field &field) {
     uint64_t key = 0, unused = 0;
     if (at >= end || !varint(key))
@@ -59,6 +62,7 @@ public:
   }
 
 private:
+  /// Seven bits a byte, the lowest first; the eighth says that more follow.
   bool varint(uint64_t &value) {
     value = 0;
     for (int shift = 0; at < end && shift < 64; shift += 7) {
@@ -88,6 +92,7 @@ private:
   size_t at, end;
 };
 
+/// A second field of one kind counts instead of the first, as protobuf reads them.
 void findRawData(const std::string &bytes, const Field &initializer, std::map<std::string, int64_t> &offsets) {
   Wire tensor(bytes, initializer.begin, initializer.end);
   std::string name;
@@ -172,6 +177,9 @@ void dropMark(onnx::ModelProto &model) {
 
 } // namespace
 
+/// Weights are filled in as raw data of their full size, so that each has one place in the serialized bytes, where
+/// programs write over it without protobuf. Trained tensors that are no initializers become some, in place of the nodes
+/// that make them.
 Result<ExportTemplate> exportTemplate(const OnnxFile &file, const std::vector<TrainedTensor> &tensors) {
   onnx::ModelProto model = file.model();
   onnx::GraphProto &graph = *model.mutable_graph();

@@ -47,6 +47,7 @@ bool liesBesideModel(const std::filesystem::path &path, const std::string &model
 
 } // namespace
 
+/// Only regular files with bytes: mmap() takes neither empty ones nor pipes, and a model may name any path.
 Result<MappedFile> MappedFile::open(const std::string &path) {
   // O_NONBLOCK: opening a pipe would wait for its other end.
   int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -108,6 +109,8 @@ Result<std::string_view> ExternalData::map(const std::string &location) {
   return files.emplace(location, std::move(*file)).first->second.bytes();
 }
 
+/// Without a length the tensor's own size is meant. The bound is compared without a sum, since offset and length come
+/// from the file and may overflow together.
 Result<std::string_view> ExternalData::find(const onnx::TensorProto &tensor, int64_t wanted) {
   std::string location;
   int64_t offset = 0, length = wanted;

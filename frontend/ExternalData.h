@@ -19,6 +19,7 @@ namespace sluice {
 /// A regular file mapped for reading.
 class MappedFile {
 public:
+  /// Errors lack the path, which callers have in other words.
   static Result<MappedFile> open(const std::string &path);
   MappedFile(MappedFile &&other) noexcept;
   MappedFile &operator=(MappedFile &&) = delete;
@@ -31,6 +32,7 @@ private:
   size_t size;
 };
 
+/// The files beside a model that hold its weights, each mapped once. Views of them live as long as this.
 class ExternalData {
 public:
   explicit ExternalData(std::string modelPath) : modelPath(std::move(modelPath)) {}

@@ -49,6 +49,7 @@ Result<std::string> Flattening::constant(const std::string &name, const HostTens
   return emit(std::move(node), name);
 }
 
+/// Squeeze or Unsqueeze of one axis, which is an input since opset 13 and an attribute before.
 Result<std::string> Flattening::addView(const char *op, const std::string &x, int64_t axis, const std::string &name) {
   constexpr int64_t axesAreInputs = 13;
   if (opset() >= axesAreInputs) {

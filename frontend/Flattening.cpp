@@ -52,6 +52,7 @@ Flattening::Flattening(OnnxFile &file, FlatImport &import, const Limits &limits,
                        std::map<std::string, std::string> &refused)
     : file(file), import(import), limits(limits), refused(refused) {}
 
+/// Names of the main graph, which fresh ones must not repeat.
 void Flattening::takeNames() {
   const onnx::GraphProto &graph = file.model().graph();
   for (const auto &initializer : graph.initializer())
@@ -65,6 +66,7 @@ void Flattening::takeNames() {
     main.names[name] = tensorBound(name);
 }
 
+/// Counts on from the last suffix of the name, so that a loop of many trips takes no quadratic time.
 std::string Flattening::fresh(const std::string &name) {
   auto [entry, unused] = taken.try_emplace(name, 0);
   if (unused)
@@ -152,6 +154,8 @@ Status Flattening::countPassed(const onnx::GraphProto &body, const std::vector<B
                          namesPerNode * limits.inlinedNodes, "inlined-nodes")};
 }
 
+/// Nodes of bodies (`isAdded`) count against the limits, those of the file's own graph do not. Constants are indexed
+/// and the import learns of the node at once: the next node of control flow may ask for its value or its shape.
 Status Flattening::append(onnx::NodeProto node, bool isAdded) {
   if (isAdded) {
     ++copied;
@@ -172,6 +176,9 @@ Status Flattening::append(onnx::NodeProto node, bool isAdded) {
   return Success{};
 }
 
+/// Nodes of the main graph keep their names, by which flags and reports know tensors; those of bodies get fresh ones
+/// for each time that the body is taken. A node with a `reason` stays and is refused when it is imported, if at all: a
+/// loss may not need it.
 Status Flattening::copy(const onnx::NodeProto &node, Scope &scope, std::string reason) {
   onnx::NodeProto plain = node;
   for (std::string &name : *plain.mutable_input()) {
@@ -199,6 +206,8 @@ Status Flattening::copy(const onnx::NodeProto &node, Scope &scope, std::string r
   return append(std::move(plain), depth > 0);
 }
 
+/// Takes the node apart, or copies it. Sequences and optional values are no tensors, so that an Identity of one hands
+/// on its binding without a node.
 Status Flattening::visit(const onnx::NodeProto &node, Scope &scope) {
   auto taker = isStandardOp(node) ? table().find(node.op_type()) : table().end();
   const bool aliases = isStandardOp(node) && node.op_type() == "Identity" && node.input_size() == 1;
@@ -224,6 +233,7 @@ Status Flattening::visit(const onnx::NodeProto &node, Scope &scope) {
   return copy(node, scope, outputs.error());
 }
 
+/// Initializers of a body become the graph's once, however often the body is taken: all trips share a weight.
 Status Flattening::bindInitializers(const onnx::GraphProto &body, Scope &scope) {
   auto [entry, first] = initializers.try_emplace(&body);
   if (first) {
@@ -241,6 +251,8 @@ Status Flattening::bindInitializers(const onnx::GraphProto &body, Scope &scope) 
   return Success{};
 }
 
+/// The nodes of the body once more, with its inputs bound to values of the surroundings; gives what its outputs are
+/// bound to. The body sees names of `outer`, as the standard has it.
 Outputs Flattening::instantiate(const onnx::GraphProto &body, const std::vector<Bound> &inputs, Scope &outer) {
   if (body.input_size() != static_cast<int>(inputs.size()))
     return Error{"its body has " + std::to_string(body.input_size()) + " inputs for " + std::to_string(inputs.size()) +
@@ -283,6 +295,8 @@ Status Flattening::bindOutput(const std::string &name, bool isTrained) {
   return append(std::move(node), false);
 }
 
+/// Outputs are bound after all nodes, the trained ones first: they keep their names, or it is an error. Another output
+/// that is no tensor merely goes.
 Status Flattening::run(const std::vector<std::string> &trained) {
   takeNames();
   for (const onnx::NodeProto &node : file.model().graph().node())

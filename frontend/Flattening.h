@@ -58,6 +58,8 @@ struct Structure {
 /// One value an output, or why the node stays what it is.
 using Outputs = Result<std::vector<Bound>>;
 
+/// Takes control flow and sequences apart while their conditions, trip counts and lengths are known, so that nodes of
+/// plain tensors are left.
 class Flattening {
 public:
   /// Changes `file`: its nodes become the flat ones, initializers of bodies become the graph's. What cannot be taken
@@ -69,6 +71,7 @@ public:
 
   // For the ops that are taken apart.
   int64_t opset() const { return file.opset(); }
+  /// What an input is bound to; an error where it is missing or nothing makes it.
   Result<Bound> input(const Structure &structure, int input) const;
   /// Input `input` as one tensor, several, or a known number; `what` begins a message.
   Result<std::string> tensor(const Structure &structure, int input) const;

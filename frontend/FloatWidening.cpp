@@ -90,6 +90,7 @@ void widenGraph(onnx::GraphProto &graph) {
   widenNodes(*graph.mutable_node());
 }
 
+/// Attributes that name an element type are known by name, as numbers of others could mean anything.
 void widenAttribute(onnx::AttributeProto &attribute) {
   static const std::set<std::string> types = {"to", "dtype", "output_dtype", "stash_type", "softmax_precision"};
   if (attribute.type() == onnx::AttributeProto::INT && types.count(attribute.name()) && isOther(attribute.i()))
@@ -120,6 +121,7 @@ size_t storedBytes(int32_t type) { return type == TensorProto::DOUBLE ? sizeof(d
 
 } // namespace
 
+/// Before the first copy is made: a small file may name large external data, and the same bytes many times.
 Status checkWidened(const onnx::ModelProto &model, const TensorIndex &tensors, const Limits &limits) {
   int64_t bytes = 0;
   for (const TensorProto &initializer : model.graph().initializer()) {
@@ -136,6 +138,7 @@ Status checkWidened(const onnx::ModelProto &model, const TensorIndex &tensors, c
   return Success{};
 }
 
+/// Views that `tensors` has of the model's own bytes dangle after a change, since weights get new bytes.
 bool widenFloats(onnx::ModelProto &model, const TensorIndex &tensors) {
   if (!holdsOther(model.graph()))
     return false;

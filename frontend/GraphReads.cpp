@@ -15,6 +15,7 @@ bool isOp(const onnx::NodeProto &node, std::initializer_list<const char *> ops) 
   return isStandard(node) && std::any_of(ops.begin(), ops.end(), [&](const char *op) { return node.op_type() == op; });
 }
 
+/// Of live nodes alone: who reads a tensor that nothing else needs says nothing about it.
 GraphReads::GraphReads(const OnnxGraph &graph) {
   for (const onnx::NodeProto *node : graph.nodes) {
     for (int i = 0; i < node->input_size(); ++i)
@@ -36,6 +37,8 @@ const std::vector<Read> &GraphReads::directReadsOf(const std::string &name) cons
   return found == readers.end() ? none : found->second;
 }
 
+/// Whoever reads a view or an expanded copy reads the tensor. Limited, as a constant may have a reader in each layer
+/// and views multiply them; rules that look at all readers then see the first ones.
 std::vector<Read> GraphReads::readsOf(const std::string &name) const {
   std::vector<Read> reads;
   std::vector<const std::string *> open = {&name};

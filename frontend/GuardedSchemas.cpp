@@ -15,6 +15,7 @@
 namespace sluice {
 namespace {
 
+/// What an op's inference in the library uses without a look. A member that is 0 or "" guards nothing.
 struct Guard {
   size_t weights;       ///< index among the operands; 0: none
   const char *divisor;  ///< attribute by whose numbers, or their squares, the inference divides
@@ -86,6 +87,8 @@ void addGuard(onnx::OpSchema &schema, const Guard &guard) {
 
 } // namespace
 
+/// Replaces the library's schemas in its registry, which is global; once a process, for an op of each version is
+/// registered once. Ops of other domains keep theirs: the import refuses them.
 void guardShapeInference() {
   static const bool once = [] {
     for (onnx::OpSchema schema : onnx::OpSchemaRegistry::get_all_schemas_with_history()) {

@@ -137,6 +137,7 @@ std::optional<std::vector<int64_t>> broadcastShapes(const std::vector<int64_t> &
   return shape;
 }
 
+/// From the last dimension on, as numpy aligns shapes; extents of 1 are read again and again.
 int64_t broadcastIndex(int64_t at, const std::vector<int64_t> &full, const std::vector<int64_t> &shape) {
   int64_t index = 0, stride = 1;
   for (size_t i = 0; i < full.size(); ++i) {

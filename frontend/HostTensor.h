@@ -13,6 +13,9 @@
 
 namespace sluice {
 
+/// A small tensor that is computed while compiling: all integers and truth values as int64, all floats as double, so
+/// that a folder has two cases instead of one for each element type. Row-major; `ints` or `floats` has all elements,
+/// the other is empty.
 struct HostTensor {
   std::vector<int64_t> shape;
   bool integral = true;
@@ -25,6 +28,7 @@ struct HostTensor {
   /// run over.
   static bool fits(const std::vector<int64_t> &shape);
 
+  /// Integers [n], or one of rank 0.
   static HostTensor vector(std::vector<int64_t> values);
   static HostTensor scalar(int64_t value);
   /// Zeros of a shape; nothing when it does not fit.
@@ -34,6 +38,7 @@ struct HostTensor {
 
   int64_t size() const { return static_cast<int64_t>(integral ? ints.size() : floats.size()); }
   double number(int64_t i) const { return integral ? static_cast<double>(ints[i]) : floats[i]; }
+  /// Element i becomes element j of `from`, by toInteger() where that one is a float and this one is not.
   void set(int64_t i, const HostTensor &from, int64_t j);
 };
 

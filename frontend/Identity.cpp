@@ -44,6 +44,8 @@ std::string tensorWords(const std::string &name, const onnx::TensorProto &tensor
   return words.all();
 }
 
+/// What a node computes, as one text, in which neither the order nor the descriptions of its attributes count, nor its
+/// name, nor outputs beyond the first.
 std::string nodeWords(const onnx::NodeProto &node) {
   Words words;
   words.add(node.domain());
@@ -87,6 +89,8 @@ constexpr char identityKey[] = "sluice.identity";
 
 } // namespace
 
+/// The metadata count only while the hash beside them is that of this model: what was changed after the export is
+/// another model.
 std::string modelIdentity(const onnx::ModelProto &model) {
   const std::string hash = hashOfModel(model);
   const size_t digits = hash.size();
@@ -104,6 +108,8 @@ void setIdentity(onnx::ModelProto &exported, const std::string &identity) {
   entry.set_value(identity + " " + hashOfModel(exported));
 }
 
+/// All files that the model is read from: external data lie beside it, as `location` says. Constant nodes may hold
+/// some, too. Sorted, each once.
 std::vector<std::string> modelFiles(const std::string &path, const onnx::ModelProto &model) {
   std::set<std::string> files = {path};
   auto add = [&](const onnx::TensorProto &tensor) {

@@ -118,6 +118,7 @@ Value NodeImport::integerData(int input) {
   return origin && isa<BlockArgument>(origin) && isInteger(origin) ? found->second : Value();
 }
 
+/// Goes back from the ids to the inputs they came of and moves the range along with every shift on the way.
 void NodeImport::boundIds(Value ids, int64_t limit, std::optional<int64_t> ignored) {
   eachArgument(ids, {0, limit, ignored}, [&](BlockArgument argument, const Allowed &allowed) {
     auto step = cast<func::FuncOp>(argument.getOwner()->getParentOp());
@@ -141,6 +142,8 @@ Value NodeImport::idsOf(Value numbers, int64_t limit, const std::string &what) {
   return finish(op) ? op.getY() : Value();
 }
 
+/// Three ways, the cheapest first: an input's integers go to kernels as they are, computed ones are cast from float32,
+/// constants are checked here and counted from 0, for kernels know no ids from the end.
 Value NodeImport::ids(int input, int64_t limit) {
   if (Value data = integerData(input))
     return data;

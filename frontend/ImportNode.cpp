@@ -35,6 +35,8 @@ LogicalResult importConstant(NodeImport &node) {
   return success();
 }
 
+/// A tensor of one number becomes a source that holds the number alone, however large its shape. Small ones are folded
+/// as well, since shapes are computed with them.
 LogicalResult importConstantOfShape(NodeImport &node) {
   const HostTensor *shape = node.constant(0, "the shape");
   if (!shape)
@@ -165,6 +167,9 @@ bool tryFold(NodeImport &node) {
   return true;
 }
 
+/// The order matters: a draw is no value that others could read, so that its readers come first; another name of a
+/// tensor comes before folding, which would make a second tensor of it; an importer is asked only where what the node
+/// reads is data.
 LogicalResult importUnknown(NodeImport &node) {
   const std::string &type = node.proto().op_type();
   if (auto drawn = importOfDraw(node)) {
@@ -192,6 +197,8 @@ LogicalResult importUnknown(NodeImport &node) {
 
 } // namespace
 
+/// A node that folds to what an earlier one did shares its value: layers of one model repeat the arithmetic of shapes,
+/// and masks of many elements are held once.
 LogicalResult importNode(NodeImport &node) {
   if (!isStandard(node.proto()))
     return node.error("ops of domain '" + node.proto().domain() + "' are not supported; " + adviceOn(node.proto()));

@@ -26,6 +26,8 @@ int64_t product(const std::vector<int64_t> &shape, size_t begin, size_t end) {
 
 } // namespace
 
+/// The result has the shape of `index`. Along `axis` the index counts; along others an element lies where its index
+/// does, which is why `index` may be smaller there but not larger.
 Result<HostTensor> elementPositions(const std::vector<int64_t> &shape, const HostTensor &index, int64_t axis) {
   const size_t rank = shape.size();
   if (!index.integral)
@@ -48,6 +50,8 @@ Result<HostTensor> elementPositions(const std::vector<int64_t> &shape, const Hos
   return positions;
 }
 
+/// A tuple names a block after the batch dimensions, which it shares with the tensor; what is behind the tuple's
+/// dimensions is the block.
 Result<IndexedBlocks> blockPositions(const std::vector<int64_t> &shape, const HostTensor &index, int64_t batchDims) {
   if (!index.integral)
     return Error{"indices must be integers"};

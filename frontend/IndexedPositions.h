@@ -21,10 +21,12 @@ struct IndexedBlocks {
   int64_t size = 1;           ///< elements of one
   std::vector<int64_t> shape; ///< of all that is named: index's without its last extent, then a block's
 };
+/// An error where shapes do not fit, an index lies outside, or the tuples are too many to fold.
 Result<IndexedBlocks> blockPositions(const std::vector<int64_t> &shape, const HostTensor &index, int64_t batchDims);
 
 /// How ScatterElements and ScatterND (attribute `reduction`) let what is written meet what is there.
 enum class Scatter { Replace, Add, Multiply, Largest, Smallest };
+/// Nothing for a word that ONNX does not have.
 std::optional<Scatter> parseScatter(const std::string &word);
 
 } // namespace sluice

@@ -36,6 +36,8 @@ std::vector<std::pair<std::string, int64_t>> commonPlaces(const OnnxGraph &graph
   return {};
 }
 
+/// Names the flags that would make `input` agree with `first`: a dimension that all inputs have in common where there
+/// is one, since models with time in front have their batch there.
 Error otherBatch(const OnnxGraph &graph, const TrainingSpec &spec, const GraphInput &input, const GraphInput &first) {
   const std::string &name = input.name;
   std::string message = "input '" + name + "' of shape " + shapeText(input.shape);
@@ -58,6 +60,8 @@ Error otherBatch(const OnnxGraph &graph, const TrainingSpec &spec, const GraphIn
 
 } // namespace
 
+/// The first input with a dimension for samples says how many there are; a scalar says it only where all are scalars,
+/// for then the error has to name one.
 Status findBatch(const TrainingSpec &spec, OnnxGraph &graph) {
   const GraphInput *first = nullptr;
   for (const GraphInput &input : graph.inputs)

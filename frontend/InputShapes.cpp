@@ -18,6 +18,7 @@ std::vector<int64_t> batchToFront(int64_t rank, int64_t batchDim) {
   return permutation;
 }
 
+/// Samples come first in data, wherever nodes have them.
 std::vector<int64_t> GraphInput::programShape() const {
   std::vector<int64_t> result = shape;
   if (shared)
@@ -107,6 +108,8 @@ public:
   /// What the file calls the batch; empty where it has no name.
   const std::string &batchSymbol() const { return symbol; }
 
+  /// --batch-dim decides; else a dimension that says by its denotation or its name that it counts samples; else the
+  /// first.
   int64_t of(const onnx::ValueInfoProto &value) {
     if (const auto said = spec.batchDims.find(value.name()); said != spec.batchDims.end())
       return said->second;
@@ -142,6 +145,8 @@ public:
               const TrainingSpec &spec, OnnxGraph &graph)
       : protos(inputs), model(model), spec(spec), graph(graph), samples(inputs, spec) {}
 
+  /// The order is that of what a user can mend: flags that name nothing, then each input, then all open dimensions in
+  /// one error, then names and batches, which need all shapes.
   Status run() {
     if (Status named = checkFlags(protos, spec, graph); !named)
       return named;
@@ -159,6 +164,8 @@ public:
   }
 
 private:
+  /// An open extent is 0 until the error that lists all of them. Sizes are not compared with limits before, as an
+  /// extent of 0 makes every size 0.
   Status add(const onnx::ValueInfoProto &input) {
     if (!input.type().has_tensor_type() || !input.type().tensor_type().has_shape())
       return Error{"input '" + input.name() + "' is not a tensor of known rank"};

@@ -18,6 +18,7 @@ namespace sluice {
 
 struct OnnxGraph;
 
+/// An input of the graph whose shape is known.
 struct GraphInput {
   std::string name;
   int32_t elementType;

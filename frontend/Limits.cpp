@@ -7,6 +7,7 @@
 namespace sluice {
 namespace {
 
+/// A limit as --limit knows it.
 struct Limit {
   const char *name;
   int64_t Limits::*value;
@@ -41,6 +42,7 @@ std::string describeLimits() {
   return text;
 }
 
+/// Limits of what the runtime can hold may be lowered but not raised.
 Status parseLimit(const std::string &argument, Limits &limits) {
   size_t equals = argument.find('=');
   const Limit *limit = equals == std::string::npos ? nullptr : find(argument.substr(0, equals));
@@ -65,6 +67,8 @@ std::string overLimit(const std::string &has, int64_t limit, const char *name) {
   return raisable ? text + "; raise it with --limit " + name + "=N" : text;
 }
 
+/// Errors continue a sentence that begins with the tensor. Empty tensors are refused here, so that all later parts may
+/// take extents for positive.
 Status checkShape(const std::vector<int64_t> &shape, const Limits &limits) {
   if (static_cast<int64_t>(shape.size()) > limits.rank)
     return Error{overLimit("rank " + std::to_string(shape.size()), limits.rank, "rank")};

@@ -18,6 +18,7 @@ constexpr int64_t mostBytes = int64_t(1) << 30;
 /// What counts run into; products of two of them do not overflow.
 constexpr int64_t most = int64_t(1) << 31;
 
+/// What inlining makes of a function: nodes, bytes, and calls within calls.
 struct Size {
   int64_t nodes = 0, bytes = 0, depth = 0;
 };
@@ -28,10 +29,14 @@ std::string text(const onnx::FunctionProto &function) {
   return "function '" + function.domain() + "." + function.name() + "'";
 }
 
+/// Counts nodes and bytes of the model once all functions are inlined, before that is done: functions that call others
+/// twice each grow as 2^depth, so that a small file could take all memory. Sizes are sums that stop at a largest
+/// number, and each function is measured once, in time of the file's length.
 class Expansion {
 public:
   Expansion(const onnx::ModelProto &model, const Limits &limits) : model(model), limits(limits) {}
 
+  /// Nodes of the file come first, as they bound what measuring takes.
   Status check() {
     forEachNode(model.graph().node(), [&](const onnx::NodeProto &node) { noteNode(node); });
     for (const onnx::FunctionProto &function : model.functions()) {

@@ -85,6 +85,8 @@ struct Returned {
   SmallVector<Value> parts, kept; ///< losses in the sum; outputs, of @evaluate alone
 };
 
+/// @step returns the loss and its parts, @evaluate the count of right answers and the kept outputs, too; passes and
+/// programs find results by this order alone.
 void returnResults(FunctionImport &state, func::FuncOp function, const Returned &returned) {
   SmallVector<Value> results = {returned.loss};
   const Answers &answers = returned.answers;
@@ -181,6 +183,8 @@ void noteClassWeights(ModuleOp module, ArrayRef<OutputLoss> losses) {
     module->setAttr(train::classWeightsAttribute, b.getArrayAttr(weights));
 }
 
+/// A loss alone, of weight 1, is the result itself. Otherwise the weighted sum is, and each loss becomes a result
+/// beside it, for reports; right answers of several losses have no one count and are left out.
 Status attachSeveral(FunctionImport &state, func::FuncOp function) {
   const std::vector<OutputLoss> losses = lossesOf(state.spec);
   const bool alone = losses.size() == 1 && losses[0].weight == 1;

@@ -26,6 +26,8 @@ bool takesRoot(const onnx::NodeProto &power, const OnnxFile &file) {
   return value && value->size() == 1 && (value->number(0) < 0 || value->number(0) != std::floor(value->number(0)));
 }
 
+/// Backwards from the outputs: the loss is linear in what a linear node reads, if nobody else reads that; in a quotient
+/// only in what is divided.
 LossFactors::LossFactors(const OnnxGraph &graph, const GraphReads &reads) : reads(reads) {
   for (const GraphOutput &output : graph.outputs)
     linear.insert(output.name);
@@ -50,6 +52,8 @@ bool LossFactors::areRead(const std::vector<Read> &tensorReads) const {
   return linear.count(product.output(0)) && isLossTerm(product.input(1 - behind[0].second));
 }
 
+/// Searches from the value backwards through linear nodes and quotients, up to mostValues of them; what is not found in
+/// these is no term, and this rule does not hold the tensor.
 bool LossFactors::isLossTerm(const std::string &value) const {
   std::vector<const std::string *> open = {&value};
   std::set<std::string> seen;

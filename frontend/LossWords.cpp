@@ -45,6 +45,7 @@ bool takeTarget(const std::string &value, OutputLoss &loss) { return takeName(va
 
 bool takeIgnored(const std::string &value, OutputLoss &loss) { return parseNumber(value, loss.ignoreIndex.emplace()); }
 
+/// Within an option numbers are separated by colons, as commas separate options.
 bool takeWeights(std::string value, Result<std::vector<double>> (*parse)(const std::string &),
                  std::vector<double> &weights) {
   if (value.compare(0, 1, "@") != 0)
@@ -145,6 +146,8 @@ Result<OutputLoss> parseOne(const std::string &word) {
 
 } // namespace
 
+/// Results and reports tell losses apart by output and target alone. Without target=NAME the target of a single loss is
+/// called `target`, those of several by their outputs.
 Status parseLosses(const std::vector<std::string> &words, TrainingSpec &spec) {
   if (words.size() > TrainingSpec::mostLosses)
     return Error{"--loss is given " + std::to_string(words.size()) + " times; a model has " +

@@ -23,6 +23,7 @@ re2::RE2::Options options() {
 
 } // namespace
 
+/// One expression of RE2, whose matching takes time linear in the name: patterns come from whoever starts the compiler.
 struct NamePatterns::Pattern {
   Pattern(const std::string &words, bool ofList) : expression(words, options()), ofList(ofList) {}
 
@@ -35,6 +36,8 @@ NamePatterns::NamePatterns(NamePatterns &&) = default;
 NamePatterns &NamePatterns::operator=(NamePatterns &&) = default;
 NamePatterns::~NamePatterns() = default;
 
+/// Besides each pattern all of them are compiled as one expression, so that matching a name takes time of its length
+/// and not of their number; the single ones tell which of them match nothing.
 Result<NamePatterns> NamePatterns::compile(const std::string &flag, const std::vector<NamePattern> &patterns) {
   NamePatterns compiled;
   std::string all;

@@ -37,6 +37,8 @@ bool isPaddleBuffer(const std::string &name) {
   return matches(name, buffer);
 }
 
+/// The order of the tests matters: tf2onnx's names of variables would pass for those of a tool. What no test knows is a
+/// module's.
 NameScheme nameScheme(const std::string &name) {
   static const re2::RE2 tensorFlow(".+:\\d+");
   // PyTorch's `/attn/Constant_3_output_0`, Paddle's `helper.constant.1` and `p2o.pd_op.full.0.0`, sklearn's

@@ -36,6 +36,7 @@ std::string NodeImport::user() const {
   return "node '" + name + "' (" + node.op_type() + ")";
 }
 
+/// What folding computed becomes a source when a kernel reads it, since only then is a variable needed for it.
 const Source *NodeImport::source(int input) {
   if (!has(input))
     return nullptr;
@@ -130,6 +131,8 @@ Value NodeImport::moved(int input) {
   return value != function.values.end() ? readable(*this, value->second) : tensor(input);
 }
 
+/// Kernels compute in float32: integers are cast once for each value, whoever reads them. A view's operand gets the use
+/// that readers behind the view have, as a weight that is reshaped first is a weight all the same.
 Value NodeImport::tensor(int input, Use use) {
   if (!has(input)) {
     (void)error("input " + std::to_string(input) + " is missing");
@@ -149,6 +152,7 @@ Value NodeImport::tensor(int input, Use use) {
   return {};
 }
 
+/// By what the model says: values that are computed in float32 may still be integers there.
 bool NodeImport::isIntegral(int input) {
   if (!has(input))
     return false;
@@ -161,6 +165,7 @@ bool NodeImport::isIntegral(int input) {
   return found && found->elementType != onnx::TensorProto::FLOAT;
 }
 
+/// Steps write a running statistic, so that it needs a variable of its own that no other use shares.
 FlatSymbolRefAttr NodeImport::state(int input, Use::Kind kind) {
   const Source *found = source(input);
   function.needsAssumed |= !found && has(input) && function.assumed.contains(node.input(input));
@@ -205,6 +210,8 @@ static bool fitsBesideCopies(const FunctionImport &function, const FileTensor &t
   return elements <= function.spec.limits.constantBytes / elementBytes;
 }
 
+/// Folded values, else a copy of a tensor of the file, which is made once and only while all copies together stay
+/// within the limit. Null says that the value is data, or too large to compute with here.
 const HostTensor *NodeImport::known(int input) {
   if (!has(input))
     return nullptr;

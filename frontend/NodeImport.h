@@ -61,6 +61,9 @@ struct FunctionImport {
   }
 };
 
+/// What the importer of one node reads and writes. Operands are asked for by their index among the node's inputs, an
+/// absent one is no error before it is read. The first error is kept in FunctionImport::error; whatever returned null
+/// or failure has set it, so that importers only pass it on.
 class NodeImport {
 public:
   NodeImport(FunctionImport &function, const onnx::NodeProto &node);
@@ -114,6 +117,8 @@ public:
   /// The tensor that is no activation after an input; null when there is none.
   const Source *source(int input);
 
+  /// Gives the output its value; failure for null, whose error is noted by whoever made it. Outputs that the node does
+  /// not have are passed over.
   mlir::LogicalResult result(mlir::Value value, int output = 0);
   /// The first output is a value known at compile time.
   mlir::LogicalResult fold(HostTensor value);
@@ -121,6 +126,7 @@ public:
   int droppedInput() const { return function.randomDraws.droppedInput(node); }
   /// Whether a live node reads the output.
   bool used(int output) const { return output < node.output_size() && !node.output(output).empty(); }
+  /// Notes the error unless there is one already, and gives failure.
   mlir::LogicalResult error(const std::string &message);
   /// `axis` counted from the front; -1 after an error.
   int64_t axis(int64_t axis, int64_t rank);
@@ -147,6 +153,7 @@ public:
   }
   /// What an op with one result folds to, without the op then; else its result. Null for null.
   mlir::Value folded(mlir::Operation *op);
+  /// x in a shape of as many elements; any other is an error of the node. Null for null.
   mlir::Value reshape(mlir::Value x, llvm::ArrayRef<int64_t> shape);
   /// An operand that spans several dimensions of an image as an image itself: layouts are those of rank 4.
   mlir::Value asImageOperand(mlir::Value x, int64_t rank);

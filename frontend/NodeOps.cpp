@@ -12,6 +12,8 @@ LogicalResult NodeImport::checkSize(RankedTensorType type, const std::string &wh
   return shape ? success() : error(what + " " + shape.error());
 }
 
+/// Infers the types of results and compares them with the limits. An op that fails is erased, so that the function
+/// holds valid ops alone: the import goes on after an error, to find all nodes that are not supported.
 bool NodeImport::finish(Operation *op) {
   SmallVector<Type> types;
   auto inference = dyn_cast<InferTypeOpInterface>(op);
@@ -74,6 +76,7 @@ Value NodeImport::asImageOperand(Value x, int64_t rank) {
   return reshape(x, image);
 }
 
+/// Named by the node's first result, so that equal purposes of two nodes are two variables.
 Source NodeImport::inventedSource(const std::string &purpose, std::vector<int64_t> shape, int32_t elementType) const {
   Source source;
   auto named = llvm::find_if(node.output(), [](const std::string &name) { return !name.empty(); });

@@ -115,6 +115,7 @@ FailureOr<SmallVector<int64_t>> transposedSize(NodeImport &node, ArrayRef<int64_
   return size;
 }
 
+/// The bias is a sum of its own, since the op has no operand for it.
 LogicalResult importConvTranspose(NodeImport &node) {
   Value x = node.tensor(0), weight = node.tensor(1, {Use::Weight});
   if (!x || !weight)

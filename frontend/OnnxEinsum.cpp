@@ -54,6 +54,8 @@ struct Equation {
   }
 };
 
+/// Multiplies operands from left to right, each product as matrices of one batch. Before each product, labels that
+/// neither the result nor a later operand has are summed away, which keeps what stands in memory small.
 class Einsum {
 public:
   explicit Einsum(NodeImport &node) : node(node) {}

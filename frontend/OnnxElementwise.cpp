@@ -81,6 +81,7 @@ Value sumOf(NodeImport &node) {
 
 LogicalResult importSum(NodeImport &node) { return node.result(sumOf(node)); }
 
+/// Bounds are attributes before opset 11 and inputs since.
 LogicalResult importClip(NodeImport &node) {
   constexpr float largest = std::numeric_limits<float>::max();
   double bounds[2] = {node.attributes.number("min", -largest), node.attributes.number("max", largest)};

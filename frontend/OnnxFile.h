@@ -32,8 +32,10 @@ struct FileTensor {
   std::string_view bytes; ///< row-major, little-endian; shape x element size of them
 };
 
+/// A model file, checked and made simpler; Flattening changes it for one import, restore() takes that back.
 class OnnxFile {
 public:
+  /// Errors begin with the path. All weights are float32 afterwards, see FloatWidening.h.
   static Result<OnnxFile> read(const std::string &path, const Limits &limits = {});
   OnnxFile(OnnxFile &&);
   OnnxFile &operator=(OnnxFile &&);

@@ -83,6 +83,8 @@ int64_t axisOf(NodeImport &node, int64_t rank) {
   return axis;
 }
 
+/// A transform is linear: rows [.., length * parts] times a constant table [length * parts, bins * 2]. That is
+/// quadratic in the length, but it has the gradient of any product.
 LogicalResult importDft(NodeImport &node) {
   Value x = node.tensor(0);
   if (!x)
@@ -149,6 +151,8 @@ std::optional<HostTensor> filtersOf(int64_t length, int64_t parts, int64_t bins,
   return filters;
 }
 
+/// Frames are windows of a convolution, the parts of a complex signal its channels; the filters hold the cosines and
+/// sines times the window. The result [batch, 2 * bins, frames] is turned to [batch, frames, bins, 2].
 LogicalResult importStft(NodeImport &node) {
   Value signal = node.tensor(0);
   const HostTensor *window = signal && node.has(2) ? windowOf(node) : nullptr;

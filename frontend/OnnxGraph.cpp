@@ -83,6 +83,8 @@ std::vector<int> weightPositions(const std::string &opType) {
   return opType == "MatMul" ? std::vector<int>{0, 1} : std::vector<int>();
 }
 
+/// Whether a matrix or filter of the file stands where ops have their weight. Where none does, the exporter wrote
+/// weights as Constant nodes, and those are trained instead.
 bool findWeights(const onnx::GraphProto &proto, const OnnxGraph &graph) {
   std::set<std::string> weights = graph.roles.weights; // trained float tensors and views of them
   for (const auto &initializer : proto.initializer())
@@ -166,6 +168,8 @@ std::pair<const onnx::NodeProto *, int> OnnxGraph::readerBehindViews(const std::
   return reader == firstReader.end() ? std::pair<const onnx::NodeProto *, int>() : reader->second;
 }
 
+/// Each part needs those before it: outputs decide which nodes are live, these which inputs are asked for shapes, and
+/// roles look at all readers of a tensor. Shapes of values between are not known yet.
 Result<OnnxGraph> OnnxGraph::build(const OnnxFile &file, const TrainingSpec &spec) {
   const onnx::GraphProto &proto = file.model().graph();
   OnnxGraph graph;

@@ -31,6 +31,7 @@ struct GraphOutput {
   int64_t batchDim = 0; ///< as GraphInput::batchDim
 };
 
+/// The part of a model that is trained, and what was decided about it before nodes are imported. Refers to the file.
 struct OnnxGraph {
   std::vector<const onnx::NodeProto *> nodes; ///< live, producers first
   std::vector<GraphInput> inputs;             ///< live, without initializers
@@ -59,6 +60,7 @@ struct OnnxGraph {
   /// The first reader of `name` after Identity, Transpose, Reshape and the like; null when there is none.
   std::pair<const onnx::NodeProto *, int> readerBehindViews(const std::string &name) const;
 
+  /// Errors lack the file's path; they name the flags that would help.
   static Result<OnnxGraph> build(const OnnxFile &file, const TrainingSpec &spec);
 };
 

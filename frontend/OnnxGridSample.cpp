@@ -17,6 +17,9 @@ struct Tap {
   Value at, weight;
 };
 
+/// A sample is a weighted sum of pixels: along each dimension the grid's place gives taps, each an index and a weight,
+/// and each combination of taps is a gather of rows [N * area, C]. Composed of ops that have gradients, towards the
+/// image by the gather's and towards the grid by the weights'.
 class GridSample {
 public:
   explicit GridSample(NodeImport &node) : node(node) {}

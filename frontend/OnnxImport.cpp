@@ -72,6 +72,7 @@ void removeDead(func::FuncOp function) {
       op.erase();
 }
 
+/// One import: the module, and what both of its functions share.
 class GraphImport {
 public:
   GraphImport(MLIRContext &context, const OnnxFile &file, const TrainingSpec &spec, const HandRoles &hand,
@@ -160,6 +161,7 @@ private:
     train::setShared(*module, shared);
   }
 
+  /// Arguments are inputs in the file's order, batch first; targets are added when losses are attached.
   Result<func::FuncOp> declare(bool training) {
     SmallVector<Type> types;
     SmallVector<std::string> names;
@@ -193,6 +195,8 @@ private:
     return state;
   }
 
+  /// After a refused node the rest is imported as if its results were those that ONNX's own inference gives, so that
+  /// one run tells all that is not supported.
   Status importFunction(bool training, std::vector<std::string> &notes) {
     Result<func::FuncOp> declared = declare(training);
     if (!declared)
@@ -277,6 +281,8 @@ std::vector<std::string> outputNames(const OnnxGraph &graph) {
   return names;
 }
 
+/// By a module of its own, which is thrown away: only values and shapes of it are asked for. Errors are left to the
+/// import of the flat graph.
 Status GraphImport::flatten(OnnxFile &changed, Unflattened &refused) {
   Result<func::FuncOp> declared = declare(/*training=*/true);
   if (!declared)

@@ -112,6 +112,7 @@ Value slicedAlong(NodeImport &node, Value x, int64_t axis, const Range &range) {
   return range.back ? reversed(node, forward, axis) : forward;
 }
 
+/// All ranges are read before the first slice is made: an empty result is folded, as no value of the function is empty.
 LogicalResult importSlice(NodeImport &node) {
   Value x = node.tensor(0);
   auto starts = node.integers("starts", 1), ends = node.integers("ends", 2), axes = node.integers("axes", 3);

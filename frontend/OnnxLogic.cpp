@@ -45,6 +45,7 @@ LogicalResult importIsNaN(NodeImport &node) {
   return node.result(negated(node, compared(node, x, x, Comparison::Equal)));
 }
 
+/// Where neither sign is asked for, x < x is false everywhere, NaN included.
 LogicalResult importIsInf(NodeImport &node) {
   const bool above = node.attributes.integer("detect_positive", 1),
              below = node.attributes.integer("detect_negative", 1);

@@ -10,6 +10,8 @@ namespace {
 
 using train::Comparison;
 
+/// SoftmaxCrossEntropyLoss and NegativeLogLikelihoodLoss. One op computes the mean cross-entropy of logits without
+/// weights; all else is composed of a mask [N,K,...] of the labels' classes.
 struct LossNode {
   NodeImport &node;
   Value scores; ///< [N,K,...]: logits, or the logarithms of probabilities
@@ -71,6 +73,7 @@ struct LossNode {
     return binary<train::AddOp>(node, sum, compared(node, sum, node.scalar(0, "zero"), Comparison::Equal));
   }
 
+  /// Picks by the mask instead of a product with it: log-probabilities may be -inf, and 0 times that is NaN.
   LogicalResult composed() const {
     Value named = mask(), zero = named ? node.scalar(0, "zero") : Value();
     Value loss = summed(node, selected(node, named, scores, zero), single(), -1);

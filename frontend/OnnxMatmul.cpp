@@ -35,6 +35,9 @@ LogicalResult importGemm(NodeImport &node) {
   return sum ? node.result(sum) : failure();
 }
 
+/// Vectors become matrices with an extent of 1, which goes again at the end. Rows of all leading dimensions become one
+/// matrix where the other operand is a matrix: one large product is faster than a batch of small ones, and adapters are
+/// looked for in that form.
 LogicalResult importMatMul(NodeImport &node) {
   Value a = node.tensor(0, weightUse(false)), b = node.tensor(1, weightUse(true));
   if (!a || !b)

@@ -30,6 +30,7 @@ bool isComputed(NodeImport &node, int input) {
   return node.shared().values.count(name) && !node.shared().assumed.contains(name);
 }
 
+/// The operands of one BatchNormalization; x as [N,C,...], vectors [C].
 struct BatchNorm {
   Value x, scale, bias;
   FlatSymbolRefAttr mean, variance; ///< null when the graph computes them
@@ -97,6 +98,9 @@ Value withComputedStatistics(NodeImport &node, const BatchNorm &norm) {
   return binary<train::AddOp>(node, binary<train::MulOp>(node, centred, column(scale)), column(norm.bias));
 }
 
+/// Statistics that nodes compute are operands like others; those of the file are state. @step takes those of the batch
+/// and moves the state where the node is in OnnxGraph::batchNorms; elsewhere, and in @evaluate, the state itself
+/// normalizes.
 LogicalResult importBatchNorm(NodeImport &node) {
   Value x = node.tensor(0);
   BatchNorm norm;
@@ -203,6 +207,8 @@ LogicalResult unchanged(NodeImport &node, Value x) {
   return node.result(x);
 }
 
+/// The key is taken before anything returns, so that it depends on the place of the node alone and not on which other
+/// nodes drop.
 LogicalResult importDropout(NodeImport &node) {
   Value x = node.tensor(0);
   if (!x)

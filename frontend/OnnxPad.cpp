@@ -70,6 +70,8 @@ private:
     return most <= limit;
   }
 
+  /// Appends `count` elements of padding in front of x or after it, in the order in which they stand. Reflection leaves
+  /// the edge itself out and is put together from slabs of one, as no kernel turns a dimension around.
   void addSide(SmallVectorImpl<Value> &parts, Value x, int64_t axis, int64_t count, bool front) {
     const int64_t extent = shapeOf(x)[axis];
     if (mode == "wrap")
@@ -172,6 +174,7 @@ LogicalResult importCumSum(NodeImport &node) {
   return sums ? node.result(permuted(node, node.reshape(sums.getY(), shape), order)) : failure();
 }
 
+/// The diagonal is clamped because any int64 is allowed: beyond the matrix all of them mean the same.
 LogicalResult importTrilu(NodeImport &node) {
   Value x = node.tensor(0);
   const HostTensor *given = node.has(1) ? node.constant(1, "the diagonal") : nullptr;

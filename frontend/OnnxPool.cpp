@@ -131,6 +131,7 @@ Value wholeImage(NodeImport &node, Value x) {
   return node.reshape(x, {shape[0], shape[1], height, width});
 }
 
+/// All spatial dimensions become two, whatever their number: a pool over all of them does not ask which is which.
 template <bool maximum> LogicalResult importGlobalPool(NodeImport &node) {
   Value x = node.tensor(0), image = x ? wholeImage(node, x) : Value();
   if (!image)

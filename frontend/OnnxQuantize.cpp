@@ -14,6 +14,7 @@ using namespace mlir;
 namespace sluice {
 namespace {
 
+/// Integers that an element type holds.
 struct Range {
   double least, most;
 };
@@ -106,6 +107,8 @@ Value shifted(NodeImport &node, Value x, double by) {
   return x && by != 0 ? binary<train::AddOp>(node, x, node.scalar(by, "zero_point")) : x;
 }
 
+/// Clips x / scale before rounding, so that the clip's gradient is 0 outside of the range and the rounding's is 1. The
+/// bounds are half a step beyond the range: what rounds into it keeps its gradient.
 LogicalResult importQuantize(NodeImport &node) {
   Value x = node.tensor(0);
   const auto grid = x ? gridOf(node, shapeOf(x)) : std::nullopt;

@@ -90,6 +90,7 @@ std::optional<std::vector<int64_t>> drawnShape(NodeImport &node) {
   return like ? shapeAt(node, 0) : std::optional(node.attributes.integers("shape"));
 }
 
+/// The key is taken first, so that draws have the same keys whether they become masks or tensors.
 LogicalResult importUniform(NodeImport &node) {
   const double low = node.attributes.number("low", 0.0f), high = node.attributes.number("high", 1.0f);
   const auto shape = drawnShape(node);
@@ -120,6 +121,8 @@ LogicalResult importBernoulliByElements(NodeImport &node) {
   return node.result(compared(node, u, probability, train::Comparison::Less));
 }
 
+/// One known probability for all elements becomes a draw, of which a following product makes a dropout; others are
+/// compared with uniform numbers element by element.
 LogicalResult importBernoulli(NodeImport &node) {
   const HostTensor *keep = node.known(0);
   if (!keep)

@@ -268,6 +268,8 @@ LogicalResult putTogether(NodeImport &node, const Layer &layer, ArrayRef<Output>
                  (node.proto().op_type() != "LSTM" || succeeded(give(cells, 0, 2))));
 }
 
+/// LSTM, GRU and RNN have one list of inputs, of which each reads its own. The form comes first, as shapes are compared
+/// with it.
 LogicalResult importRecurrence(NodeImport &node) {
   Layer layer;
   layer.directions = directionsOf(node);

@@ -15,6 +15,8 @@ namespace {
 using train::Coordinates;
 using train::ResizeMode;
 
+/// What a Resize makes of each dimension. Size and scale are both kept: the standard maps coordinates by the scale
+/// that a node gives, which need not be the quotient of the extents.
 struct Target {
   SmallVector<int64_t> size; ///< per dimension of x
   SmallVector<double> scale;
@@ -79,6 +81,7 @@ FailureOr<Target> scaleToSizes(NodeImport &node, ArrayRef<int64_t> shape, Target
   return target;
 }
 
+/// Sizes win over scales where a node has both, as an empty tensor stands for the one that it does not mean.
 FailureOr<Target> readTarget(NodeImport &node, ArrayRef<int64_t> shape) {
   Places places = placesOf(node);
   Target target;
@@ -136,6 +139,7 @@ void alignFractionalCorners(Target &target, ArrayRef<int64_t> shape) {
   }
 }
 
+/// Upsample and the first Resize had no attributes for these and meant one rule.
 ResizeRule readRule(NodeImport &node) {
   const bool early = node.proto().op_type() == "Upsample" || node.opset < 11;
   ResizeRule rule;
@@ -193,6 +197,7 @@ Value resizedVolume(NodeImport &node, Value x, const Target &target, const Manne
   return images ? node.reshape(images, size) : Value();
 }
 
+/// Kernels resize images; a line is an image of height 1, a volume is resized in its depth and then slice by slice.
 LogicalResult resizeByKernel(NodeImport &node, Value x, Target target, const ResizeRule &rule) {
   auto shape = shapeOf(x);
   // half_pixel_symmetric is the same where no extent is rounded.

@@ -126,6 +126,8 @@ struct Last {
   Value number, isLast; ///< [blocks, columns], [count, columns]
 };
 
+/// Numbers updates from 1 on and scatters the largest number; rows that nothing names get less than 1, which selects
+/// nothing. writesOf() has made sure that so many numbers fit a table.
 Last lastOf(NodeImport &node, Value candidates, Value ids, int64_t blocks) {
   const int64_t count = typeOf(ids).getNumElements();
   HostTensor order = *HostTensor::zeros({count, 1}, /*integral=*/false);

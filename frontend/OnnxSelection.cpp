@@ -38,6 +38,8 @@ Value picked(NodeImport &node, Value rows, Value ids) {
   return op ? op.getY() : Value();
 }
 
+/// The last dimension is the one that kernels sort; others are permuted there and back. Values are picked by the
+/// indices, so that gradients go to the elements that were taken.
 LogicalResult importTopK(NodeImport &node) {
   Value x = node.tensor(0);
   const int64_t axis = x ? node.axis(node.attributes.integer("axis", -1), typeOf(x).getRank()) : -1;
@@ -97,6 +99,8 @@ LogicalResult importHardmax(NodeImport &node) {
 
 } // namespace
 
+/// GatherElements of indices that are data: x is cut to the indices' extents in all other dimensions, then each row of
+/// indices picks from the row of x beside it.
 LogicalResult gatherByData(NodeImport &node, Value x, int64_t axis) {
   if (!node.isIntegral(1))
     return node.error("indices '" + (node.has(1) ? node.proto().input(1) : "") +

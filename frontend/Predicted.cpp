@@ -101,6 +101,8 @@ Value Predictions::apart(Value value) {
   return train::ScaleOp::create(state.builder, value.getLoc(), value.getType(), value, llvm::APFloat(1.0f));
 }
 
+/// One result of the function for each value, however many outputs name it. Without a value the output is noted all the
+/// same, with the number -1: its loss is reported, it is not predicted.
 void Predictions::add(const std::string &name, Value value, const std::string &loss, Value target, double weight,
                       int64_t part) {
   Builder &b = state.builder;
@@ -149,6 +151,7 @@ void Predictions::addBesidesOwnLoss(Value loss) {
   addOthers(unwanted);
 }
 
+/// Inputs that no kept output depends on are noted as such: a program that predicts does not ask for labels.
 SmallVector<Value> Predictions::note() {
   if (outputs.empty())
     return {};

@@ -18,6 +18,8 @@ static bool isBetween0And1(const onnx::NodeProto &node) {
   });
 }
 
+/// First the readers of each value, then the nodes in order, since a draw may go on only where nobody else reads it.
+/// Outputs of the graph count as read by somebody else.
 RandomDraws::RandomDraws(const onnx::GraphProto &graph) {
   for (const onnx::NodeProto &node : graph.node())
     for (int i = 0; i < node.input_size(); ++i) {

@@ -25,6 +25,7 @@ public:
 
 private:
   enum class Stage { Uniform, Sum, Mask, Dropping };
+  /// How far a draw has come on its way to a mask.
   struct Draw {
     Stage stage;
     std::string mean; ///< of a mask that rounding down made; "": 1

@@ -9,6 +9,7 @@
 
 namespace sluice {
 
+/// A float32 tensor that nodes read, with what rules ask of it. Refers to the file.
 struct ReadTensor {
   const std::string &name;
   const FileTensor &file;

@@ -30,6 +30,7 @@ struct Activation {
 /// order; none after an error.
 llvm::SmallVector<Activation> activationsOf(NodeImport &node, llvm::ArrayRef<std::string> names);
 
+/// One direction of a layer, in the order of the standard: forward, then reverse.
 struct Direction {
   std::optional<train::Cell> cell;              ///< that of train.recurrence; none: its steps are unrolled
   llvm::SmallVector<Activation, 3> activations; ///< f, g and h of the standard, as many as the op has

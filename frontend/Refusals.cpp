@@ -37,6 +37,8 @@ std::string counted(int64_t count, const char *what) {
   return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
 }
 
+/// A model of a hundred layers refuses the same op a hundred times: equal ops with equal reasons, but for names and
+/// numbers in them, are one group. Beyond mostGroups nodes are only counted.
 void Refusals::add(const onnx::NodeProto &node, const std::string &reason) {
   ++refused;
   const std::string op = node.domain() + "." + node.op_type();

@@ -30,6 +30,7 @@ public:
   std::vector<std::string> notes() const;
 
 private:
+  /// Refused nodes of one op, for one reason.
   struct Group {
     std::string first; ///< node, op, opset
     std::string reason;

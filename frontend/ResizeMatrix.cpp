@@ -68,6 +68,8 @@ void weigh(double position, const ResizeRule &rule, const ResizedExtent &extent,
 
 } // namespace
 
+/// Weights are rounded to float32 at the end, as tables of a program hold them. Positions far outside are brought near
+/// before they are weighed: from there on all weights fall on the edge, and the loop over them stays short.
 Result<HostTensor> resizeMatrix(const ResizeRule &rule, const ResizedExtent &extent, bool &outside) {
   auto matrix = HostTensor::zeros({extent.to, extent.from}, /*integral=*/false);
   if (!matrix)

@@ -20,6 +20,8 @@ struct Roles {
   size_t constants = 0;
 };
 
+/// Counts each tensor once, by its variables where it has some: a tensor that one node trains and another reads as a
+/// constant is trained. Tensors that folding used up have no variable and count by their rule.
 Roles rolesOf(const OnnxGraph &graph, const Variables &variables, const HandRoles &hand) {
   Roles roles;
   std::set<std::string> constant, others;

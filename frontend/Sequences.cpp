@@ -130,6 +130,7 @@ Result<std::vector<int64_t>> lengthsOf(Flattening &flat, const Structure &struct
   return lengths;
 }
 
+/// A slice for each part. keepdims counts only without lengths, when each part is one element of the dimension.
 Outputs takeSplitToSequence(Flattening &flat, const Structure &structure) {
   auto x = flat.tensor(structure, 0);
   auto shape = x ? flat.shape(*x, "its input") : x.takeError();

@@ -25,6 +25,8 @@ Value viewed(NodeImport &node, Value x, ArrayRef<int64_t> shape) {
   return node.folded(train::ReshapeOp::create(node.builder(), node.loc(), type, x));
 }
 
+/// From the first dimension on: one joins its neighbour where both operands broadcast in it as they do there, and
+/// dimensions of 1 in both go.
 std::optional<MergedOperands> mergeOperands(NodeImport &node, Value a, Value b) {
   auto shape = broadcastShapes(shapeOf(a).vec(), shapeOf(b).vec());
   if (!shape) {

@@ -29,6 +29,8 @@ template <typename Field> std::string narrow(const Field &field, int64_t size) {
 
 std::string_view TensorIndex::own(std::string bytes) { return owned.emplace_back(std::move(bytes)); }
 
+/// Protobuf has no narrow integers: float16, int8 and the like stand in int32_data, uint32 in uint64_data, one an
+/// element, and must be repacked.
 Result<std::string_view> TensorIndex::bytesOf(const onnx::TensorProto &tensor, int64_t wanted) {
   if (tensor.data_location() == onnx::TensorProto::EXTERNAL)
     return external.find(tensor, wanted);

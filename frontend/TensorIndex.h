@@ -17,14 +17,21 @@ class TensorProto;
 
 namespace sluice {
 
+/// Views refer to the model's protobuf, which must live as long, or to files that this keeps mapped. An error names the
+/// tensor; it lacks the path.
 class TensorIndex {
 public:
   explicit TensorIndex(const std::string &modelPath) : external(modelPath) {}
+  /// All initializers of a graph. Data that do not fit their shape are an error.
   Status addInitializers(const onnx::GraphProto &graph);
+  /// The outputs of all Constant nodes, or of one; other nodes are passed over.
   Status addConstants(const onnx::GraphProto &graph);
   Status addConstant(const onnx::NodeProto &node);
+  /// A tensor under a name that need not be its own. One of the same name gives way.
   Status add(const std::string &name, const onnx::TensorProto &tensor);
+  /// Before the protobuf of a tensor goes.
   void forget(const std::string &name) { tensors.erase(name); }
+  /// Null where there is none, or of an element type without whole bytes.
   const FileTensor *find(std::string_view name) const;
 
 private:

@@ -49,6 +49,8 @@ bool isByRule(Hold hold) { return hold > Hold::Setting; }
 
 namespace {
 
+/// Decides by rules which tensors of the file are held fixed although an optimizer could move them. Rules look at
+/// values, names and readers; what none of them holds is trained.
 class RoleFinder {
 public:
   RoleFinder(const OnnxFile &file, const OnnxGraph &graph, bool modelHasLoss) : file(file), graph(graph), reads(graph) {
@@ -89,6 +91,7 @@ public:
   }
 
 private:
+  /// In file order, initializers first; without what no node reads, for its role does not matter.
   std::vector<ReadTensor> collect() const {
     std::vector<ReadTensor> tensors;
     auto add = [&](const std::string &name, bool isConstantNode) {

@@ -100,6 +100,8 @@ bool skipsModulesOf(const std::string &path, const std::string &owner) {
   return at > owner.size(); // the last one is the same
 }
 
+/// Looks for parameters that a layer reads which does not own them. Files hold such a weight once, while the framework
+/// knows it by the name in each layer, which is therefore the path of the module plus the parameter's last word.
 class Search {
 public:
   Search(const onnx::GraphProto &proto, const OnnxGraph &graph) : graph(graph) {
@@ -154,6 +156,7 @@ private:
     return all ? *prefix : "";
   }
 
+  /// Left out: own parameters of the module, parameters of a module inside it, and names that a tensor of the file has.
   void add(const std::string &parameter, const Module &module) {
     const size_t dot = parameter.rfind('.');
     if (dot == std::string::npos)

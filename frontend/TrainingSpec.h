@@ -69,6 +69,7 @@ struct AdapterRequest {
 /// The narrow matrices of an adapter, A and B.
 enum class AdapterPart { First, Second };
 
+/// What to train and how, by the flags of sluicec, as far as the import is concerned.
 struct TrainingSpec {
   static constexpr size_t mostLosses = 32;
 

@@ -86,10 +86,13 @@ std::optional<int32_t> typeByAttribute(const onnx::NodeProto &node) {
   return std::nullopt;
 }
 
+/// Follows element types from inputs and initializers through the nodes, subgraphs included. A result of which nothing
+/// is known has type 0, and whatever reads it is not judged.
 class TypeWalk {
 public:
   explicit TypeWalk(int64_t opset) : opset(opset) {}
 
+  /// Bodies see the types of their surroundings, whose own names do not change.
   Status graph(const onnx::GraphProto &graph, const Types *outer = nullptr) {
     Types types{outer};
     for (const auto &initializer : graph.initializer())
@@ -108,6 +111,7 @@ public:
   }
 
 private:
+  /// The first operand that gave a type variable of the schema its type.
   struct Binding {
     int32_t type;
     int input;
@@ -143,6 +147,7 @@ private:
     return Success{};
   }
 
+  /// By an attribute, by the type variable that an operand has bound, or because the op has one type alone.
   static std::optional<int32_t> typeOfResult(const onnx::NodeProto &node, const onnx::OpSchema &schema,
                                              const std::map<std::string, Binding> &bound, int output) {
     if (auto type = typeByAttribute(node))

@@ -106,6 +106,8 @@ private:
   }
   Value fromOne(Value x) { return sumWith(node, scaled(node, x, -1), 1); }
 
+  /// The standard's equations; its order of gates is input, output, forget, cell, and peepholes have that of the first
+  /// three.
   void lstm(Value x) {
     Value gates = sum(x, product(h, 0, 4));
     if (!gates)
@@ -115,6 +117,8 @@ private:
     c = sum(times(forget, c), times(in, apply(gate(gates, 3), 1)));
     h = times(apply(peeped(gate(gates, 1), c, 1), 0), apply(c, 2));
   }
+  /// The standard's equations; its order of gates is update, reset, hidden. The hidden gate's product is reset as a
+  /// whole with linear_before_reset, else only the state in it is.
   void gru(Value x) {
     Value early = sum(gate(x, 0, 2), product(h, 0, 2));
     if (!early)
@@ -181,6 +185,8 @@ Value insideOf(NodeImport &node, const Layer &layer) {
   return compared(node, stepNumbers(node, layer), layer.lengths, train::Comparison::Less);
 }
 
+/// Behind the end of a sequence outputs are 0 and the states stay, so that the last one is that of its last step; a
+/// reversed direction keeps the state before it until the sequence begins.
 Output unrolledOf(NodeImport &node, const Layer &layer, const Direction &direction, const Parts &parts) {
   const int64_t most = node.spec().limits.inlinedNodes;
   if (layer.steps > most / opsOfStep) {

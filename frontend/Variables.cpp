@@ -19,6 +19,7 @@ using train::Role;
 /// Constants up to this many elements are written into the IR.
 constexpr int64_t smallConstant = 64;
 
+/// Masks do, and an optimizer would make NaN of them. Looks at the bits, as the bytes need not be aligned.
 bool holdsInfinity(const Source &source) {
   if (source.value)
     return llvm::any_of(source.value->floats, [](double number) { return std::isinf(number); });
@@ -71,6 +72,8 @@ Init Variables::firstValue(const Source &source, const Use &use) const {
   return spec.init == InitialValues::Kaiming ? Init::Kaiming : Init::Xavier;
 }
 
+/// The first rule that holds decides: state comes before all flags, since steps write it, and --freeze before --train.
+/// Infinities are held even against --train: a step would make NaN of them.
 Variables::Decision Variables::decide(const Source &source, const Use &use, const std::string &user) const {
   static const char *const kinds[] = {"weight", "bias",   "scale",        "table",           "summand",
                                       "factor", "branch", "running mean", "running variance"};
@@ -112,6 +115,8 @@ std::string Variables::symbolFor(const Source &source, bool isState) const {
   return symbol;
 }
 
+/// Small constants are written into the IR, so that passes may look at them; values of others stay in the file. Fans
+/// are those of PyTorch's init functions: inputs, or outputs, times the receptive field, of which a matrix has 1.
 train::VariableOp Variables::create(const Source &source, const Use &use, const Decision &decision,
                                     const std::string &symbol) {
   bool integral = source.value ? source.value->integral : source.elementType != onnx::TensorProto::FLOAT;
@@ -165,6 +170,7 @@ Result<train::VariableOp> Variables::get(const Source &source, const Use &use, c
   return variable;
 }
 
+/// Importers ask for operands that they may not need in the end.
 void Variables::removeUnused() {
   std::set<StringRef> used;
   module.walk([&](Operation *op) {

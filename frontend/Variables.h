@@ -38,8 +38,11 @@ struct Use {
   bool isWeightOperand() const { return kind == Weight || kind == Bias || kind == Scale || kind == Table; }
 };
 
+/// The variables of the module, which @step and @evaluate share: one for each tensor, or two where one use is that of a
+/// state.
 class Variables {
 public:
+  /// Keeps references. `constantsAreWeights`: outputs of Constant nodes at weight operands are trained, see OnnxGraph.
   Variables(mlir::ModuleOp module, const TrainingSpec &spec, const HandRoles &hand, bool constantsAreWeights);
   /// The variable for a use of `source` by `user` ("node 'conv1' (Conv)"); made on first use.
   Result<train::VariableOp> get(const Source &source, const Use &use, const std::string &user);
@@ -51,6 +54,7 @@ public:
   std::vector<std::pair<std::string, train::Role>> roles() const;
 
 private:
+  /// What a variable is, where its first value comes from, and why, for --list-parameters.
   struct Decision {
     train::Role role;
     train::Init init;

@@ -65,6 +65,8 @@ Value fromImage(NodeImport &node, Value image, int64_t rank) {
   return node.reshape(image, {shape[0], shape[1], shape[3]});
 }
 
+/// Extents are limited so that spans and padded images fit int64 however they are added; auto_pad comes last because it
+/// takes kernel, strides and dilations.
 FailureOr<Window> readWindow(NodeImport &node, Value x, ArrayRef<int64_t> kernel, bool transposed) {
   int64_t rank = typeOf(x).getRank(), spatial = rank - 2;
   if (spatial < 1 || spatial > 3)

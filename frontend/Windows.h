@@ -8,6 +8,7 @@
 
 namespace sluice {
 
+/// A sliding window as kernels take it.
 struct Window {
   /// One entry for each spatial dimension of the image or volume: (depth,) height, width.
   llvm::SmallVector<int64_t> kernel, strides, dilations;

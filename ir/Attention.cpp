@@ -6,6 +6,9 @@ using namespace mlir;
 using namespace sluice;
 using namespace sluice::train;
 
+/// Steps and extents must be those of a row-major tensor in some order of its dimensions: the smallest step is 1, and
+/// each next one is the product of the extents below it. Then no two indices meet, and what is left to compare is the
+/// number of elements. Gaps and overlaps have no such steps.
 bool train::coverOnce(ArrayRef<ViewAttr> views, int64_t elements) {
   ViewAttr first = views.front();
   SmallVector<int64_t> offsets;
@@ -45,6 +48,8 @@ template <typename Op> static std::array<RankedTensorType, 3> factorsOf(Op op) {
 
 /// Of q, k and v: the number of the gradient that is its own or shared.
 using GradientNumbers = std::array<int64_t, 3>;
+/// Factors that views of one tensor cover once share a gradient, which kernels write through the same views: a
+/// projection of all three then needs no sum. 0, 1 and 2 number the results for q, k and v.
 template <typename Op> static GradientNumbers gradientNumbers(Op op) {
   const std::array<Value, 3> tensors = {op.getQ(), op.getK(), op.getV()};
   const std::array<ViewAttr, 3> views = {op.getQViewAttr(), op.getKViewAttr(), op.getVViewAttr()};
@@ -89,6 +94,8 @@ static RankedTensorType ordered(RankedTensorType y, DenseI64ArrayAttr order) {
   return RankedTensorType::get(shape, y.getElementType());
 }
 
+// y [..,T,C] of q [..,T,D], k [..,S,D] and v [..,S,C], written in y_order; logsumexp [..,T], or [2,..,T] with a mask: a
+// row's largest score and the logarithm beside it. That is always f32: the backward op subtracts it from scores.
 INFER(AttentionOp) {
   const auto [q, k, v] = factorsOf(op);
   const bool paired = q.getRank() >= 2 && k.getRank() == q.getRank() && v.getRank() == q.getRank();
@@ -118,6 +125,8 @@ INFER(AttentionOp) {
   return success();
 }
 
+// One op makes all gradients, as they share the probabilities that it makes again. Tensors that q, k and v are parts of
+// have one gradient each, which the kernel writes through the same views.
 GRADIENT(AttentionOp) {
   Value dy = gradients.of(getY());
   const SmallVector<Value> tensors = tensorsOf(*this);
@@ -132,6 +141,7 @@ GRADIENT(AttentionOp) {
   return success();
 }
 
+// The forward op is inferred from this one's operands, views included, with what stands where its results stood.
 LogicalResult AttentionBackwardOp::verify() {
   AttentionOp::Properties p;
   p.scale = getScaleAttr();
@@ -178,6 +188,9 @@ static Shape listOf(DenseI64ArrayAttr order, RankedTensorType y) {
   return list;
 }
 
+/// The call of either op. `q` is the number of its operand q and `mask` that of the first mask, where it has one: dy
+/// comes before q in the gradient op, y and logsumexp before the masks. `operands` are in the order of the runtime's
+/// method.
 template <typename Op>
 static Calls attention(Op op, AttentionPass pass, StringRef method, unsigned q, unsigned mask,
                        ArrayRef<Slot> operands) {

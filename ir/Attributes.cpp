@@ -6,6 +6,8 @@
 using namespace mlir;
 using namespace sluice::train;
 
+/// A2. Storages (passes/analysis/Storages.h) takes the list at its word: a type that differs, or two results in one
+/// operand's bytes, would be a kernel that writes over what another result holds.
 static LogicalResult verifyInPlace(Operation *op, Attribute value) {
   auto list = dyn_cast<DenseI64ArrayAttr>(value);
   if (!list || list.size() != op->getNumResults())
@@ -87,6 +89,8 @@ static LogicalResult verifyPlan(Operation *op, NamedAttribute attribute) {
   return verifyKind<PlanAttr>(op, attribute, "a #train.plan");
 }
 
+// MLIR calls this for attributes of any op whose names begin with `train.`. Names that are not listed pass: who reads
+// them looks at what they hold.
 LogicalResult TrainDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
   StringRef name = attribute.getName();
   if (name == attr::Forward::getNameStr() || name == attr::Backward::getNameStr() || name == attr::Stage::getNameStr())
@@ -126,6 +130,8 @@ IdLimit sluice::train::idLimitOf(ModuleOp module, StringRef input) {
   return {known[0], known[1], known.size() > 2 ? std::optional(known[2]) : std::nullopt};
 }
 
+/// Several ops may index with one input: its ids must lie in the intersection of their ranges. What one of them ignores
+/// is let through for all.
 void sluice::train::addIdLimit(ModuleOp module, StringRef input, IdLimit limit) {
   Builder b(module.getContext());
   const IdLimit known = idLimitOf(module, input);
@@ -161,6 +167,7 @@ void sluice::train::setAdapters(ModuleOp module, ArrayRef<AdapterAttr> adapters)
   setList(module, adapterList, adapters);
 }
 
+// By type and maker, not by position: which scalars a function returns depends on what the module asks for.
 ReturnedValue sluice::train::returnedValue(OpOperand &returned) {
   const auto isKept = [](Value value) { return cast<RankedTensorType>(value.getType()).getRank() > 0; };
   const auto isNorm = [](Value value) { return isa_and_nonnull<GradientNormOp>(value.getDefiningOp()); };
@@ -191,6 +198,8 @@ void sluice::train::setShared(ModuleOp module, ArrayRef<StringRef> inputs) {
 
 static constexpr llvm::StringLiteral recordedEngines = "train.engines";
 
+// No verifier knows the list [[convolution, engine, parts], ..]: entries of another form are left out, and programs
+// then ask the library's own ranking.
 SmallVector<RecordedEngine> sluice::train::enginesOf(ModuleOp module) {
   SmallVector<RecordedEngine> engines;
   auto all = module->getAttrOfType<ArrayAttr>(recordedEngines);

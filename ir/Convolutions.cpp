@@ -13,6 +13,8 @@ static bool haveOneRank(RankedTensorType x, RankedTensorType w) {
   return (x.getRank() == 4 || x.getRank() == 5) && w.getRank() == x.getRank();
 }
 
+// y [N,O,d..] of x [N,C,d..] and w [O,C/group,k..]. Pads are those before each spatial dimension, then those after, as
+// ONNX lists them.
 INFER(ConvOp) {
   auto x = ranked(op.getX()), w = ranked(op.getW());
   int64_t group = op.getGroup();
@@ -36,6 +38,8 @@ INFER(ConvOp) {
   return success();
 }
 
+// y [N,O,size..] of x [N,C,d..] and w [C,O/group,k..], the weights of the convolution that maps y to x. The size is an
+// attribute because strides above 1 map several sizes to one x.
 INFER(ConvTransposeOp) {
   auto x = ranked(op.getX()), w = ranked(op.getW());
   int64_t group = op.getGroup();
@@ -55,6 +59,8 @@ INFER(ConvTransposeOp) {
   return success();
 }
 
+// The weights' gradient comes first: it is mostly the last op that reads x, whose bytes are free by the time dx is
+// made. One op gives both gradients of weights and bias, so dw is there even where the bias alone is trained.
 GRADIENT(ConvOp) {
   Value dy = gradients.of(getY());
   if (!dy)
@@ -94,6 +100,7 @@ GRADIENT(ConvTransposeOp) {
 
 bool ConvTransposeOp::isWeightOperand(unsigned i) { return i == 1; }
 
+/// The attributes of the convolution that a gradient op, or one with statistics, belongs to: they have the same names.
 template <typename Op> static ConvOp::Properties convolutionOf(Op op) {
   ConvOp::Properties p;
   p.strides = op.getStridesAttr(), p.pads = op.getPadsAttr(), p.dilations = op.getDilationsAttr(),

@@ -28,18 +28,22 @@ RULE(LeakyReluBackwardOp) {
   return {
       s.select(s.compare(P::OGT, v[1], s.constant(0)), v[0], s.mul(v[0], s.constant(getAlpha().convertToDouble())))};
 }
+// NaN passes through both comparisons.
 RULE(ClipOp) {
   SCALAR;
   Value low = s.constant(getMin().convertToDouble()), high = s.constant(getMax().convertToDouble());
   Value raised = s.select(s.compare(P::OLT, v[0], low), low, v[0]);
   return {s.select(s.compare(P::OGT, raised, high), high, raised)};
 }
+// Reads y, so that x need not live. At the bounds y does not tell what was limited from what was there: the slope is 0,
+// as PyTorch's hardtanh has it.
 RULE(ClipBackwardOp) {
   SCALAR;
   Value above = s.compare(P::OGT, v[1], s.constant(getMin().convertToDouble()));
   Value below = s.compare(P::OLT, v[1], s.constant(getMax().convertToDouble()));
   return {s.select(above, s.select(below, v[0], s.constant(0)), s.constant(0))};
 }
+// For large negative x the exponential is infinite and the quotient 0, as it should be.
 RULE(SigmoidOp) {
   SCALAR;
   Value e = s.exp(s.sub(s.constant(0), v[0]));
@@ -109,6 +113,7 @@ RULE(EluOp) {
   Value below = s.mul(s.constant(getAlpha().convertToDouble()), s.sub(s.exp(v[0]), s.constant(1)));
   return {s.select(s.compare(P::OGT, v[0], s.constant(0)), v[0], below)};
 }
+// Reads y: below 0 the slope alpha e^x is y + alpha.
 RULE(EluBackwardOp) {
   SCALAR;
   Value below = s.mul(v[0], s.add(v[1], s.constant(getAlpha().convertToDouble())));
@@ -190,10 +195,13 @@ RULE(NormalizeOp) {
   SCALAR;
   return {s.add(s.mul(s.xhat(v[0], v[1], v[2]), v[3]), v[4])};
 }
+// The sums are dscale and dbias.
 RULE(NormalizeReduceOp) {
   SCALAR;
   return {s.mul(v[0], s.xhat(v[1], v[2], v[3])), v[0]};
 }
+// dx = scale rstd (dy - mean(dy) - xhat mean(dy xhat)), the gradient through x and through both statistics of it. The
+// means are the sums of normalize_reduce, dscale and dbias, divided by how many elements they are over.
 RULE(NormalizeBackwardOp) {
   SCALAR;
   Value inverse = s.constant(1.0 / static_cast<double>(getCount()));
@@ -209,6 +217,7 @@ RULE(ChannelAffineReduceOp) {
   SCALAR;
   return {s.mul(v[0], s.xhat(v[1], v[2], s.rstd(v[3], getEpsilon()))), v[0]};
 }
+// The statistics are given, not taken of x, so that no mean is subtracted.
 RULE(ChannelAffineBackwardOp) {
   SCALAR;
   return {s.mul(v[0], s.mul(v[2], s.rstd(v[1], getEpsilon())))};

@@ -39,6 +39,7 @@ SINGLE(LeakyReluOp, LeakyReluBackwardOp::create(b, getLoc(), getX().getType(), d
 
 SINGLE(TrigonometricOp, TrigonometricBackwardOp::create(b, getLoc(), getX().getType(), dy, getX(), getFunctionAttr()))
 
+// a and b may be one value: each contributes then.
 GRADIENT(AddOp) {
   Value dy = gradients.of(getY());
   for (Value operand : {getA(), getB()})
@@ -93,6 +94,7 @@ GRADIENT(RemainderOp) {
 // Step functions: zero wherever they have a gradient.
 LogicalResult CompareOp::buildGradients(OpBuilder &, Gradients &) { return success(); }
 
+// Straight-through, as quantized models are trained; without the flag rounding is a step function.
 GRADIENT(RoundOp) {
   if (Value dy = gradients.of(getY()); dy && getStraightThrough() && gradients.wanted(getX()))
     gradients.add(b, getLoc(), getX(), dy);
@@ -105,6 +107,7 @@ GRADIENT(NoiseOp) {
   return success();
 }
 
+// The condition has no gradient; each side has dy where it was taken and zeros elsewhere.
 GRADIENT(SelectOp) {
   Value dy = gradients.of(getY());
   for (bool other : {false, true})
@@ -114,6 +117,7 @@ GRADIENT(SelectOp) {
   return success();
 }
 
+// Mean and variance are running statistics, which no gradient reaches.
 GRADIENT(ChannelAffineOp) {
   Value dy = gradients.of(getY());
   if (!dy)

@@ -43,6 +43,7 @@ RankedTensorType FusedOp::domain() {
   return cast<RankedTensorType>(fullResults() ? getResult(0).getType() : getOperand(0).getType());
 }
 
+// A mask has a bit for each element of the domain, in the order of its elements, so that none broadcasts (C3).
 LogicalResult FusedOp::verify() {
   Block &block = getBody().front();
   auto yield = dyn_cast<YieldOp>(block.back());
@@ -65,6 +66,8 @@ LogicalResult FusedOp::verify() {
 
 KERNEL(FusedOp) { return {}; }
 
+// Strategies go by kinds, as papers that offload inputs of some layers do; a region of several ops has the kind that
+// its operands show.
 OpKind FusedOp::opKind() {
   // A normalization has per-channel operands, a join more than one full-shape operand.
   if (!getChannels().empty())
@@ -103,7 +106,9 @@ static double shareThatHolds(arith::CmpFOp compare) {
   return less ? below : 1 - below;
 }
 
-/// `known`: values that several read are looked at once.
+/// The share of zeros among the values of a region's scalar, taken as independent of one another: what zvc would leave
+/// out (passes/plan/PackedForms.cpp), where no program has measured it. Products are zero where either factor is; of
+/// what nothing is known there are none. `known`: values that several read are looked at once.
 static double expectedZeros(Value scalar, llvm::DenseMap<Value, double> &known) {
   if (const auto found = known.find(scalar); found != known.end())
     return found->second;
@@ -142,6 +147,9 @@ PrecisionPreference FusedOp::precisionPreference() { return PrecisionPreference:
 bool FusedOp::isOperandWide(unsigned i) { return isChannel(i); }
 bool FusedOp::isResultWide(unsigned i) { return i >= fullResults(); }
 
+// Sums go over all dimensions but the channels, which kernels with channels last take as columns. A draw belongs to the
+// place of its element, so that draws fix the order by rank alone: then a program draws the same numbers whatever
+// stands around the region.
 LayoutPreference FusedOp::layoutPreference() {
   if (getSums())
     return LayoutPreference::ChannelsLast;
@@ -152,6 +160,8 @@ LayoutPreference FusedOp::layoutPreference() {
 
 bool FusedOp::draws() { return !getBody().getOps<UniformOp>().empty(); }
 
+// One region has one order: sums and draws of one rank may ask for different ones, but for those ranks where both
+// orders coincide or both ask for channels last.
 bool FusedOp::mayJoin(FusedOp other) {
   const int64_t rank = domain().getRank();
   const bool oneOrder = rank < 3 || rank == 4, summed = getSums() || other.getSums();

@@ -41,6 +41,10 @@ std::optional<llvm::APFloat> leakySlope(Value value, Value &u) {
   return alpha;
 }
 
+/// The region that fuse makes of train.normalize and train.leaky_relu alone, by the scalars of their rules in the order
+/// in which ir/Elementwise.cpp writes them: LeakyReLU is monotone and BatchNorm affine, so that x follows from the
+/// result (Rota Bulo et al. 2018, Hascoet et al. 2019). No other results may be there: they would have to be made
+/// again, too.
 std::optional<NormalizedLeakyRelu> match(FusedOp op) {
   if (op.getNumResults() != 1 || op.getSums() != 0)
     return std::nullopt;
@@ -78,6 +82,8 @@ bool rescales(Operation *step, Value operand) {
          std::fabs(factor.convertToFloat()) >= smallestFactor && std::fabs(factor.convertToFloat()) <= largestFactor;
 }
 
+/// The path from the operand to the result if each step of it can be undone, as the sums at the end of residual and
+/// reversible blocks can; none where a value on the way is read twice, so that undoing one reader would not do.
 std::optional<Path> addend(FusedOp op, unsigned operand) {
   Block &body = op.getBody().front();
   Path path;
@@ -151,6 +157,7 @@ constexpr float smallestSlope = 1e-3f;
 
 int64_t elementsPerChannel(RankedTensorType type) { return type.getNumElements() / type.getDimSize(1); }
 
+/// C2 of both ops around guarded channels: a slot has room for one channel of x.
 LogicalResult checkSaved(Operation *op, Type full, Type saved) {
   auto x = cast<RankedTensorType>(full), slots = cast<RankedTensorType>(saved);
   if (x.getRank() < 2 || slots.getRank() != 2 || slots.getDimSize(1) != elementsPerChannel(x) ||
@@ -161,6 +168,7 @@ LogicalResult checkSaved(Operation *op, Type full, Type saved) {
 
 } // namespace
 
+// Channels last: the kernel that undoes BatchNorm reads a pixel's channels next to one another.
 bool FusedOp::isInvertible(unsigned operand) {
   RankedTensorType z = domain();
   if (getNumResults() != 1 || getSums() != 0 || isChannel(operand) || getInputs()[operand].getType() != z || !isReal(z))
@@ -173,7 +181,9 @@ bool FusedOp::isInvertible(unsigned operand) {
          matched->alpha.convertToFloat() >= smallestSlope;
 }
 
-/// One sixteenth of the channels, one at least.
+/// One sixteenth of the channels, one at least. How many have to be saved depends on scale and bias, which change while
+/// a program trains: it ends a step that needs more slots (train.save_guarded_channels). Null for sums, whose check is
+/// train.check_cancellation instead.
 RankedTensorType FusedOp::savedType(unsigned operand) {
   RankedTensorType x = domain();
   if (addend(*this, operand))

@@ -148,6 +148,8 @@ static LogicalResult verifyOptions(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
+/// Arguments of one class, from the left. Their number is looked at before their types, since one that is missing
+/// shifts all after it; then the first of a wrong type is named.
 template <typename A>
 static LogicalResult verifyFor(function_ref<InFlightDiagnostic()> emitError, ArrayRef<Attribute> arguments) {
   constexpr size_t required = requiredArguments<A>();
@@ -172,6 +174,7 @@ static LogicalResult verifyFor(function_ref<InFlightDiagnostic()> emitError, Arr
 }
 
 template <typename... A>
+/// Finds the class by its name and has the arguments read as its constructor would take them.
 static LogicalResult verifyIn(KernelList<A...>, function_ref<InFlightDiagnostic()> emitError, StringRef kernel,
                               ArrayRef<Attribute> arguments) {
   std::optional<LogicalResult> verified;

@@ -111,6 +111,8 @@ template <typename A, size_t... I> constexpr bool isConstructible(std::index_seq
     return std::is_constructible_v<Class, Node,
                                    typename Given<std::remove_reference_t<std::tuple_element_t<I, Members>>>::type...>;
 }
+/// How many arguments the class's constructor cannot do without, asked of the class itself: defaults are said once,
+/// there.
 template <typename A, size_t count = 0> constexpr size_t requiredArguments() {
   constexpr size_t all = std::tuple_size_v<decltype(std::declval<A &>().members())>;
   static_assert(count <= all && isConstructible<A>(std::make_index_sequence<all>()),

@@ -16,6 +16,8 @@ INFER(SoftmaxOp) {
   return success();
 }
 
+/// A scalar of x's type. With `classes` the target has an index for each place of x [N,C,d..]: [N,d..]; else it is of
+/// x's shape.
 static LogicalResult lossType(MaybeLoc loc, RankedTensorType x, RankedTensorType target, bool classes, Types &types) {
   SmallVector<int64_t> wanted(x.getShape());
   if (classes && x.getRank() >= 2)
@@ -68,6 +70,7 @@ GRADIENT(BceWithLogitsOp) {
   return buildLoss(*this, LossForm::BceWithLogits, b, gradients, getIgnoreIndexAttr(), getPosWeight());
 }
 
+/// x [N,T,K], target [N,S]; lengths [N] each, of the steps first where they are counted, of the labels after.
 template <typename Op> static LogicalResult ctcShapes(MaybeLoc loc, Op op) {
   auto x = ranked(op.getX()), target = ranked(op.getTarget());
   if (x.getRank() != 3 || target.getRank() != 2 || target.getDimSize(0) != x.getDimSize(0)) // C1
@@ -85,6 +88,7 @@ INFER(CtcLossOp) {
   return ctcShapes(loc, op);
 }
 
+// As buildLoss does: the gradient of a loss that the step returns is taken for 1.
 GRADIENT(CtcLossOp) {
   Value dy = gradients.of(getLoss());
   const bool returned =
@@ -107,6 +111,7 @@ LogicalResult SoftmaxBackwardOp::verify() {
   return failed(sameShapes(*this, {getDy(), getY()})) ? failure() : mirrors<SoftmaxOp>(*this, {getDx()}, p, {getDy()});
 }
 
+// Nothing is wanted of results: that of a loss is a scalar whatever x is, so that operands alone are checked.
 LogicalResult LossBackwardOp::verify() {
   if (failed(sameShapes(*this, {getX(), getDx()})))
     return failure();
@@ -143,6 +148,7 @@ static Calls loss(Operation *op, LossKind kind, StringRef method, ArrayRef<Slot>
   return calls.object(arguments::Loss{kind, calls.shape(in(0)), ignoreIndex.value_or(Loss::none)}, method, operands);
 }
 
+/// The kernel takes both lengths in fixed places, the op as many operands as there are.
 template <typename Op> static Calls ctcLoss(Op op, StringRef method) {
   KernelCalls calls(op);
   const auto size = static_cast<int64_t>(op.getLengths().size());
@@ -191,6 +197,8 @@ KERNEL(BceWithLogitsOp) {
   return loss(*this, LossKind::BceWithLogits, "forward", operands, getIgnoreIndex());
 }
 
+// The runtime's method takes scratch and weights last, each with a default: noSlot keeps the place of a scratch that is
+// not needed where weights follow.
 KERNEL(LossBackwardOp) {
   SmallVector<Slot> operands = {in(0), in(1), out(0)};
   if (getIgnoreIndex()) // what counts is counted first

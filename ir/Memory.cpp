@@ -7,6 +7,8 @@ using namespace mlir;
 using namespace sluice;
 using namespace sluice::train;
 
+/// A mask keeps shape and layout, as readers ask for single bits; other forms are plain bytes, which only the codec
+/// reads. Null for what a codec does not take.
 RankedTensorType sluice::packedType(RankedTensorType raw, Codec codec) {
   MLIRContext *context = raw.getContext();
   const bool isTaken = codec && (factsOf(codec)->takesHalves ? train::isReal(raw) : raw.getElementType().isF32());
@@ -64,6 +66,7 @@ LogicalResult PackedMaskOp::verify() { // C1
   return success();
 }
 
+/// After the wait the raw bytes may be given to others, so that whatever brings the content back has to come later.
 LogicalResult AwaitOp::verify() {
   if (!isa_and_nonnull<OffloadOp, EncodeOp>(getHandle().getDefiningOp())) // C1
     return emitOpError() << "waits for a value that neither train.offload nor train.encode gives";
@@ -82,6 +85,7 @@ LogicalResult PrefetchOp::verify() {
   return success();
 }
 
+/// The handle is of the raw type even where a codec packs: what comes back is raw again.
 LogicalResult OffloadOp::verify() {
   if (cast<HostHandleType>(getHandle().getType()).getTensor() != getX().getType()) // C1
     return emitOpError() << "copies " << getX().getType() << " into " << getHandle().getType();

@@ -30,6 +30,7 @@ INFER(LrnOp) {
   return success();
 }
 
+// One op for all three, as dx reads both sums; fuse takes it apart.
 GRADIENT(BatchNormOp) {
   Value dy = gradients.of(getY());
   if (!dy)
@@ -48,6 +49,8 @@ bool BatchNormOp::isWeightOperand(unsigned i) { return i >= 1; }
 SINGLE(LrnOp, LrnBackwardOp::create(b, getLoc(), getX().getType(), dy, getX(), getSizeAttr(), getAlphaAttr(),
                                     getBetaAttr(), getBiasAttr()))
 
+// Twice through the forward op: once for what it reads, once for what it makes, which must have the types of its
+// operands. The epsilon is in rstd and does not matter here.
 LogicalResult BatchNormBackwardOp::verify() {
   BatchNormOp::Properties p;
   p.epsilon = FloatAttr::get(Float32Type::get(getContext()), 0);
@@ -103,6 +106,8 @@ INFER(LayerNormOp) {
   return success();
 }
 
+// x is [rows, columns], and mean and rstd are [rows, 1]. normalize_reduce, written for channels, sums over all
+// dimensions but 1, here over rows, and takes statistics of rank 2 as what broadcasts.
 GRADIENT(LayerNormOp) {
   Value dy = gradients.of(getY());
   if (dy && (gradients.wanted(getScale()) || gradients.wanted(getBias()))) {

@@ -27,6 +27,8 @@ FloatType sluice::train::halfOf(ModuleOp module) {
 
 static Type elementOf(Value value) { return cast<RankedTensorType>(value.getType()).getElementType(); }
 
+// Before assign-precision all are f32, so that every level of the pipeline verifies. The first value that may be narrow
+// sets the type, and messages name it beside the one that differs.
 LogicalResult sluice::train::verifyPrecision(Operation *op) {
   auto aware = cast<PrecisionAware>(op);
   Value first; // of those that must agree

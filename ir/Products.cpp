@@ -50,6 +50,9 @@ static Value flattenRows(OpBuilder &b, Location loc, Value value) {
       b, loc, RankedTensorType::get({type.getNumElements() / columns, columns}, type.getElementType()), value);
 }
 
+// With y = alpha op(a) op(b) + beta bias: da = alpha dy op(b)^T and db = alpha op(a)^T dy, or their transposes where
+// the factor is read transposed. Flags say all transposes, so that nothing is moved for them. Weights come first: their
+// gradient is mostly the last op that reads a.
 GRADIENT(MatmulOp) {
   Value dy = gradients.of(getY());
   if (!dy)
@@ -94,6 +97,7 @@ KERNEL(MatmulOp) {
   return calls.object(kernel, "run", {in(0), in(1), getBias() ? in(2) : noSlot, out(0), scratchSlot});
 }
 
+// Of one of the batch's products: profiles hold rates by the size of a product.
 OpWork MatmulOp::work() {
   ArrayRef<int64_t> result = extents(getY()), a = extents(getA());
   return ProductWork{result[result.size() - 2], a[a.size() - (getTransposeA() ? 2 : 1)], result.back()};

@@ -40,6 +40,7 @@ SmallVector<SmallVector<int64_t>> behindHidden(Cell cell, const Layer &layer) {
 
 } // namespace
 
+// hidden [T,B,H], then what behindHidden() says of the cell.
 INFER(RecurrenceOp) {
   auto layer = layerOf(op.getCell(), op.getGates(), op.getWeight());
   if (!layer) // C1
@@ -60,6 +61,8 @@ INFER(RecurrenceOp) {
   return success();
 }
 
+// `states` begin with what the cell saved; of an lstm the first c follows and, where something reads the last one, its
+// gradient.
 LogicalResult RecurrenceBackwardOp::verify() {
   auto layer = layerOf(getCell(), getDgates(), getWeight());
   SmallVector<SmallVector<int64_t>> states, rest;
@@ -132,6 +135,9 @@ static Value weightGradient(OpBuilder &b, RecurrenceOp op, RecurrenceBackwardOp 
   return ConcatOp::create(b, loc, ValueRange{outerProducts(b, loc, gates(0, 2), before), last}, 0);
 }
 
+// One op goes back through all steps; weights, of which all steps have the same, then take one product over all of them
+// instead of a sum in each step. Only h and the last c of an lstm have gradients: what cells save is read by this op
+// alone.
 GRADIENT(RecurrenceOp) {
   const bool lstm = getCell() == Cell::Lstm, biased = getCell() == Cell::GruLinearBeforeReset;
   const Value dcell = lstm ? gradients.of(getRest().back()) : Value();

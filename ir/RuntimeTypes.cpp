@@ -13,6 +13,7 @@ Shape sluice::shapeOf(RankedTensorType type) {
   return shape;
 }
 
+// Shape, type and layout without an address: kernels are asked about such tensors while compiling.
 Tensor sluice::tensorOf(RankedTensorType type) {
   Type element = type.getElementType();
   DataType data = element.isInteger(64)   ? DataType::I64

@@ -53,6 +53,7 @@ static ParseResult parseTypedBuffers(OpAsmParser &parser, SmallVectorImpl<OpAsmP
   return success();
 }
 
+/// (%a : type, %b at 4096 : type), each buffer with the type that it is used as and, for a piece, its first byte.
 static void printTypedBuffers(OpAsmPrinter &printer, Operation *, OperandRange buffers, ArrayAttr types,
                               DenseI64ArrayAttr firsts) {
   printer << "(";
@@ -102,6 +103,7 @@ static void printArenaSizes(OpAsmPrinter &printer, Operation *, DenseI64ArrayAtt
 #define GET_OP_CLASSES
 #include "ir/SchedOps.cpp.inc"
 
+// parseArenaSizes leaves -1 for an arena that was not written down beside another one.
 LogicalResult ProgramOp::verify() {
   if (!getArenas() && !getBase() && !getPool())
     return success();
@@ -124,6 +126,7 @@ static BufferOp definition(Value buffer) { return buffer.getDefiningOp<BufferOp>
 void BufferOp::getAsmResultNames(OpAsmSetValueNameFn setName) { setName(getBuffer(), getName()); }
 void RecordOp::getAsmResultNames(OpAsmSetValueNameFn setName) { setName(getEvent(), getName()); }
 
+/// What programs of one module share: the same key means the same bytes.
 Persistent BufferOp::persistent() {
   if (getVariable())
     return {Persistent::Kind::Variable, *getVariable(), 0};
@@ -135,6 +138,8 @@ Persistent BufferOp::persistent() {
                     : Persistent{Persistent::Kind::Staging, *getInput(), 0};
 }
 
+// What can be said of a buffer alone. Whether places overlap is verify-schedule's, as are alignment and arenas' sizes:
+// until assign-slots has run, buffers need no offsets.
 LogicalResult BufferOp::verify() {
   if (static_cast<int64_t>(getBytes()) <= 0) // C1
     return emitOpError() << "'" << getName() << "' has " << getBytes() << " bytes";
@@ -169,6 +174,8 @@ LogicalResult BufferOp::verify() {
   return success();
 }
 
+// Sizes are compared exactly: a copy of fewer bytes would leave the end of its target as it was, and nothing later
+// would see it. A packed form has the codec's size for this type, not less, however well it packs: slots are fixed.
 LogicalResult CopyOp::verify() {
   BufferOp from = definition(getFrom()), to = definition(getTo());
   const bool leaves = from && from.onDevice();

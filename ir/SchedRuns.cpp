@@ -22,6 +22,7 @@ static LogicalResult checkBytes(RunOp op, BufferOp slot, RankedTensorType tensor
   return success();
 }
 
+/// C1 to C3 of one of the two lists, which `list` names in errors.
 static LogicalResult checkOperands(RunOp op, StringRef list, OperandRange buffers, ArrayAttr types,
                                    DenseI64ArrayAttr firsts) {
   if (buffers.size() != types.size()) // C1
@@ -96,6 +97,8 @@ bool CallAttr::usesScratch() {
   return llvm::any_of(getOperands(), [](OperandAttr slot) { return slot.getKind() == OperandKind::Scratch; });
 }
 
+// The table knows what a class takes. What a function takes is the C++ compiler's to check, so that here it is enough
+// that codegen can print each argument.
 LogicalResult CallAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringAttr kernel, ArrayAttr arguments,
                                StringAttr method, ArrayRef<OperandAttr>) {
   if (!kernel.empty())

@@ -6,6 +6,7 @@ using namespace mlir;
 using namespace sluice;
 using namespace sluice::train;
 
+// Operands have one rank and agree in all dimensions but the joined one, whose extents add up.
 INFER(ConcatOp) {
   if (op.getXs().empty())
     return fail(loc, "concat of nothing");
@@ -49,6 +50,7 @@ INFER(TransposeOp) {
   return success();
 }
 
+/// Channels-last bytes are in another order, so that only reshapes that leave the channels alone are views of them.
 LogicalResult ReshapeOp::verify() {
   if (elements(getX().getType()) != elements(getY().getType())) // C1
     return emitOpError() << "reshapes " << elements(getX().getType()) << " elements into "
@@ -78,6 +80,7 @@ OpFoldResult SliceOp::fold(FoldAdaptor) {
   return {};
 }
 
+// Of two reshapes the last one is all that counts.
 OpFoldResult ReshapeOp::fold(FoldAdaptor) {
   if (getType() == getX().getType())
     return getX();
@@ -88,6 +91,7 @@ OpFoldResult ReshapeOp::fold(FoldAdaptor) {
   return getResult();
 }
 
+/// Two transposes in a row become one, which takes the inner one's operand.
 OpFoldResult TransposeOp::fold(FoldAdaptor) {
   if (getType() == getX().getType() && llvm::is_sorted(getPermutation()))
     return getX();
@@ -152,6 +156,7 @@ GRADIENT(ConcatOp) {
   return success();
 }
 
+/// The gradient of train.slice: its types must be those of a slice of dx with these attributes.
 LogicalResult PadSlabOp::verify() {
   ArrayRef<int64_t> dy = extents(getDy());
   if (getAxis() >= dy.size())
@@ -166,6 +171,7 @@ static arguments::Slab slab(Slot large, Slot small, uint64_t axis, uint64_t star
   return {large, small, static_cast<int64_t>(axis), static_cast<int64_t>(start)};
 }
 
+// A copy for each operand, into one result.
 KERNEL(ConcatOp) {
   KernelCalls calls(*this);
   int64_t start = 0;
@@ -176,6 +182,8 @@ KERNEL(ConcatOp) {
   return calls;
 }
 
+// A piece is contiguous where no dimension of more than one element is outside of the sliced one, and begins where a
+// slot could, so that kernels find the alignment that they count on.
 std::optional<int64_t> SliceOp::contiguousAt() {
   const RankedTensorType x = getX().getType(), y = getType();
   const size_t axis = getAxis();
@@ -204,6 +212,7 @@ KERNEL(SliceOp) {
   return KernelCalls(*this).object(slab(in(0), out(0), getAxis(), getStart()), "extract", {in(0), out(0)});
 }
 
+// The slab alone is written by its copy: all around it is cleared first.
 KERNEL(PadSlabOp) {
   return KernelCalls(*this)
       .function("clear", {out(0)})
@@ -243,6 +252,7 @@ bool CastOp::isResultWide(unsigned) { return !isReal(getX().getType()); }
 bool CastOp::isOperandWide(unsigned) { return !isReal(getY().getType()); }
 
 /// Whether y has more channels than x, and nothing else that x has not: an image, or the weights of one.
+/// assign-precision makes such casts, so that engines on tensor cores need no copy of the batch with as many.
 static bool addsChannels(RankedTensorType x, RankedTensorType y) {
   if (x.getRank() < 4 || x.getRank() != y.getRank() || layoutOf(y) != LayoutKind::NHWC || !x.getElementType().isF32())
     return false;

@@ -49,6 +49,7 @@ static std::optional<int64_t> checkedElements(RankedTensorType tensor) {
   return count;
 }
 
+/// A mask is counted by whole words of 64 bits, which kernels read and write at once.
 static std::optional<int64_t> checkedBytes(RankedTensorType tensor) {
   std::optional<int64_t> count = checkedElements(tensor);
   int64_t size = 0;
@@ -75,6 +76,7 @@ bool sluice::train::isAddressable(Type type) {
   return tensor && tensor.hasStaticShape() && tensor.getRank() <= Shape::maxRank && checkedBytes(tensor);
 }
 
+/// Names of the nodes that an op came of, each once, in order: fused ops have several.
 static void collectNames(Location loc, llvm::SmallVectorImpl<llvm::StringRef> &names) {
   if (auto name = dyn_cast<NameLoc>(loc)) {
     if (!llvm::is_contained(names, name.getName().getValue()))
@@ -166,6 +168,8 @@ static bool namesOp(StringRef module, StringRef op) {
       .Default(StringRef(lower).starts_with(op.lower()));
 }
 
+// PyTorch names a module by its path, and repeats the name of a block in that of its members: what is the beginning of
+// the next part goes. Names are made unique later (Storages): two nodes may come to the same one.
 std::string sluice::train::identifierOf(StringRef nodeName) {
   // The last of several fused nodes is what the value is known as.
   StringRef node = nodeName.substr(nodeName.rfind(", ") == StringRef::npos ? 0 : nodeName.rfind(", ") + 2);
@@ -182,6 +186,7 @@ std::string sluice::train::identifierOf(StringRef nodeName) {
   return name;
 }
 
+// Shapes align at their last dimension, as numpy broadcasts: `missing` are those that the operand lacks in front.
 bool sluice::train::advancesInnermost(RankedTensorType operand, bool isChannel, RankedTensorType domain) {
   bool nhwc = layoutOf(domain) == LayoutKind::NHWC;
   if (isChannel)

@@ -36,6 +36,7 @@ LogicalResult VariableOp::verify() {
 
 Space VariableOp::arena() { return getHome() ? homeOf(*getHome()) : Space::Device; }
 
+/// A variable that is at home elsewhere is read by a handle, since no kernel can touch it there.
 LogicalResult ReadOp::verifySymbolUses(SymbolTableCollection &table) {
   auto variable = lookup(*this, table, getVariableAttr());
   if (failed(variable))
@@ -47,6 +48,7 @@ LogicalResult ReadOp::verifySymbolUses(SymbolTableCollection &table) {
   return checkType(*this, *variable, handle ? Type(handle.getTensor()) : getResult().getType()); // C1
 }
 
+/// One that brings a variable home must bring that variable's own value, as it is, to where it is at home.
 LogicalResult OffloadOp::verifySymbolUses(SymbolTableCollection &table) {
   if (!getVariable())
     return success();
@@ -61,6 +63,8 @@ LogicalResult OffloadOp::verifySymbolUses(SymbolTableCollection &table) {
   return success();
 }
 
+// Back along the chain of new values to the train.read, in place or through a home elsewhere. It ends: each turn goes
+// to an earlier op of the block, or stops.
 FlatSymbolRefAttr sluice::train::variableOf(Value value) {
   while (auto result = dyn_cast<OpResult>(value)) {
     if (auto read = dyn_cast<ReadOp>(result.getOwner()))
@@ -83,6 +87,8 @@ FlatSymbolRefAttr sluice::train::variableOf(Value value) {
   return {};
 }
 
+/// Results of ops that change variables are new values in the same bytes, so that types must be equal and operands must
+/// lead to a variable.
 LogicalResult sluice::train::verifyChanges(Operation *op) {
   auto changes = cast<ChangesVariables>(op);
   if (op->getNumResults() > op->getNumOperands()) // V1
@@ -111,6 +117,7 @@ static LogicalResult checkRoles(Operation *op, SymbolTableCollection &table, Val
   return success();
 }
 
+// Not in verify(): MLIR asks this when the ops of the module are verified, so that symbols may be looked up.
 LogicalResult UpdateOp::verifySymbolUses(SymbolTableCollection &table) {
   const size_t wanted = stateSuffixes(getRule()).size() + (getAveraged() ? 1 : 0);
   if (getStates().size() != wanted) // C2
@@ -153,6 +160,7 @@ void UpdateOp::print(OpAsmPrinter &printer) {
   printer << " : " << getGradient().getType();
 }
 
+// By hand, since one type is written for a number of results that the states give: one more than there are of them.
 ParseResult UpdateOp::parse(OpAsmParser &parser, OperationState &result) {
   SmallVector<OpAsmParser::UnresolvedOperand> values;
   OpAsmParser::UnresolvedOperand norm;
@@ -188,6 +196,8 @@ ParseResult UpdateOp::parse(OpAsmParser &parser, OperationState &result) {
   return success();
 }
 
+/// Names of PyTorch's optimizer states, in the order of the update's operands; checkpoints and exports know them by
+/// these.
 ArrayRef<StringRef> sluice::train::stateSuffixes(UpdateRule rule) {
   static constexpr StringRef momentum[] = {"/momentum"}, moments[] = {"/exp_avg", "/exp_avg_sq"}, sum[] = {"/sum"},
                              square[] = {"/square_avg", "/momentum_buffer"}, average[] = {"/exp_avg"};

@@ -40,6 +40,8 @@ static SmallVector<int64_t> dilationsOf(std::optional<ArrayRef<int64_t>> given, 
   return given ? SmallVector<int64_t>(*given) : SmallVector<int64_t>(kernel.size(), 1);
 }
 
+// y, and for each of its elements the position of the largest one in the window, counted in row-major order: in a byte
+// where all of them fit.
 INFER(MaxPoolOp) {
   auto y = poolType(loc, ranked(op.getX()), op.getKernel(), op.getStrides(), op.getPads(), op.getDilations(),
                     op.getCeilMode());
@@ -100,6 +102,8 @@ LogicalResult AveragePoolBackwardOp::verify() {
   return mirrorsPool<AveragePoolOp>(*this, p, {getDy()});
 }
 
+// The size that the forward op was asked for is that of dy; scales are not its quotient with x where the model gave
+// them.
 LogicalResult ResizeBackwardOp::verify() {
   ArrayRef<int64_t> dy = extents(getDy());
   if (dy.size() != 4)
@@ -140,6 +144,7 @@ KERNEL(AveragePoolBackwardOp) {
       "backward", {in(0), out(0), scratchSlot});
 }
 
+/// Forward and backward are methods of one class, constructed with x and y of the forward op.
 template <typename Op> static Calls resize(Op op, StringRef method, Slot x, Slot y) {
   KernelCalls calls(op);
   arguments::Resize kernel{};

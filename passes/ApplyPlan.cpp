@@ -3,6 +3,8 @@
 // codecs whose bytes may be reused from here on, prefetches and decodings that were issued after the op before, what
 // inversions rebuild, masks that stand for what they were made of from here on, recomputed clones. Each op then reads
 // the newest version of what it read, and has the plan's offsets of what it makes. After it: copies out and packing.
+// Until here the plan is numbers beside a program that keeps everything. From here on ops in SSA say all of it, so that
+// schedule-streams knows neither plans nor actions, and verify-schedule has something to hold the program against (V8).
 #include "passes/Passes.h"
 #include "passes/analysis/InvertedStorages.h"
 #include "passes/analysis/Masks.h"
@@ -63,6 +65,9 @@ RankedTensorType maskTypeOf(Value content) {
   return packedType(cast<RankedTensorType>(content.getType()), Codec::Mask);
 }
 
+/// The walk over one function. Planned ops never move, others are put between them, so that positions of the plan stay
+/// those of `ops` throughout. What a clone reads is asked of NewestValues at its place, since an operand may have left
+/// and come back since the op first ran.
 class Rewriter {
 public:
   Rewriter(func::FuncOp step, planner::Plan plan, const PlannedPlaces &places, StringAttr home,

@@ -6,6 +6,8 @@
 //  the same layout;
 //  3. its results get the layout that it gives. A transpose that can be a view in some layout is one, and a reshape
 //  that adds or joins spatial dimensions is one in every layout.
+// Convolutions, pools and their like have kernels for channels last, other ops for row-major tensors. Said once here
+// for both halves of the step, an image changes its order where it has to, and not around every kernel.
 #include "passes/Passes.h"
 
 namespace sluice {
@@ -59,10 +61,12 @@ bool feedsChannelsLast(Value value) {
   });
 }
 
+/// One function, in program order: when an op is looked at, its operands have the layouts that they end up with.
 class Assigner {
 public:
   int reorders = 0;
 
+  /// Variables stay row-major, as files and other programs know them; their readers reorder them where they must.
   void run(func::FuncOp function) {
     Block &block = function.getBody().front();
     for (BlockArgument argument : block.getArguments())
@@ -143,6 +147,8 @@ private:
     return type && (type.getRank() == 4 || feedsChannelsLast(value));
   }
 
+  /// Transposes and reshapes come first: those that are views in some layout take the layout in which they are,
+  /// whatever reads them, and cost nothing. Of all others operands are brought into the op's layout.
   void assign(Operation *op) {
     if (becomesView(op))
       return;
@@ -164,6 +170,8 @@ private:
         result.setType(withLayout(imageType(result), layout));
   }
 
+  /// In front of its first user, which all later ones share: backward ops, too, so that the copy lives as long as they
+  /// need the value.
   Value inLayout(Operation *user, Value value, LayoutKind layout) {
     auto type = imageType(value);
     if (layoutOf(type) == layout)

@@ -4,6 +4,9 @@
 //  2. walk it forwards: operands that an op cannot take as they are go through a train.cast shared by later readers;
 //     results of products become bf16 or f16, those of other ops where such a value is among their operands or a
 //     product reads them. What a convolution with few channels reads through a cast gets more of them there.
+// After assign-layouts, since a cast brings weights into the order of the engines that read them, and before linearize,
+// since what works in place has one type. Without it products would run in f32 beside idle tensor cores, and
+// activations would take twice the bytes.
 #include "passes/Passes.h"
 
 namespace sluice {
@@ -17,6 +20,8 @@ using namespace sluice::train;
 
 namespace {
 
+/// One function. `fed` holds what products read, found backwards, as an op asks its readers; types are then given
+/// forwards, as an op asks its operands.
 class Assigner {
 public:
   Assigner(FloatType narrow, int64_t fewestChannels)
@@ -24,6 +29,8 @@ public:
 
   int casts = 0, narrowed = 0;
 
+  /// First from the end on: which values lead to a product, whose operands are narrow. Then from the start: every op
+  /// takes what it wants, by casts where its operands are something else.
   void run(func::FuncOp function) {
     Block &block = function.getBody().front();
     for (Operation &op : llvm::reverse(block))
@@ -44,6 +51,8 @@ private:
     return aware && aware.precisionPreference() == PrecisionPreference::Product &&
            !aware.isOperandWide(use.getOperandNumber());
   }
+  /// Whether a product reads the value here, or what an op of any type makes of it there. The walk is backwards, so
+  /// that `fed` knows of the reader's results already.
   bool leadsToProduct(OpOperand &use) {
     auto aware = dyn_cast<PrecisionAware>(use.getOwner());
     if (!aware || aware.isOperandWide(use.getOperandNumber()))
@@ -103,6 +112,7 @@ private:
     dw.replaceAllUsesExcept(kept.getY(), kept);
   }
 
+  /// Gives the op's results and operands their types. Whether it becomes narrow is asked before either changes.
   void assign(PrecisionAware op) {
     const int64_t few = fewChannels(op);
     bool becomesNarrow = wantsNarrow(op), mixes = op.precisionPreference() == PrecisionPreference::Mixed;
@@ -137,6 +147,8 @@ private:
     return wanted;
   }
 
+  /// Lets the op read the value in this element type. A cast stands in front of the first reader and serves all later
+  /// ones; what differs in its order alone needs no cast but a train.reorder.
   void take(OpOperand &operand, Type element, bool widened = false) {
     Value value = operand.get();
     if (!isReal(value.getType()))

@@ -5,6 +5,8 @@
 //  3. offsets of transients, each program for itself, in the space above: those that the plan gave, after a check, then
 //  the others by packing around them; all by packing where that is lower;
 //  4. the sizes of the arenas, with the pool that copies share at the end of the host's.
+// The plan has offsets already, for lives as it sees them. Streams, grouped launches and packed forms change lives, so
+// that its offsets are checked here rather than believed, and what it does not know of is placed beside them.
 #include "passes/Passes.h"
 #include "passes/analysis/Lifetimes.h"
 #include "passes/analysis/Storages.h"
@@ -34,10 +36,13 @@ struct Arena {
   int64_t size() const { return base + transients; }
 };
 
+/// State of one run over a module: arenas grow from program to program, which share them.
 struct AssignSlots : sluice::impl::AssignSlotsBase<AssignSlots> {
   using AssignSlotsBase::AssignSlotsBase;
   AssignSlots(AssignSlotsOptions options, PlanningFailure *cause) : AssignSlotsBase(std::move(options)), cause(cause) {}
 
+  /// What outlives a step first: its slots are the same for all programs. Then each program's transients, arena by
+  /// arena.
   void runOnOperation() override {
     placePersistent();
     for (auto program : getOperation().getOps<ProgramOp>()) {

@@ -15,6 +15,8 @@ constexpr double hidden = -1e4, slight = 1e3;
 
 } // namespace
 
+/// Masks of one kind are made once for all attentions that read equal ones. Locations do not count: each layer's nodes
+/// have names of their own.
 Value OpsMadeOnce::keepOne(Operation *op) {
   for (Operation *earlier : made)
     if (earlier->getBlock() == op->getBlock() && earlier->isBeforeInBlock(op) &&
@@ -26,6 +28,7 @@ Value OpsMadeOnce::keepOne(Operation *op) {
   return op->getResult(0);
 }
 
+/// From the softmax's operand up, as long as nobody else reads what is between: the fused op does not have it.
 bool ScoreChain::find(Value value) {
   while (value.hasOneUse()) {
     Operation *op = value.getDefiningOp();
@@ -91,6 +94,8 @@ bool ScoreChain::isMask(Value value) const {
          patterns.hasNoParameters(value);
 }
 
+/// Every element is looked at, as exporters write masks out as constants: zero on and below the diagonal, something
+/// above it. Constants of one matrix for all members alone count.
 std::optional<double> ScoreChain::triangleOf(const Link &link) const {
   if (!link.number)
     return std::nullopt;
@@ -167,6 +172,7 @@ void ScoreChain::replace(OpBuilder &b, OpsMadeOnce &once, const Link &link, Atte
   made.kept = made.kept ? once.make<MulOp>(b, loc, made.kept, kept) : kept;
 }
 
+// From the product down, as scores are computed: a factor scales what was added in front of it, too.
 AttentionScores ScoreChain::make(OpBuilder &b, OpsMadeOnce &once) const {
   AttentionScores made;
   MatmulOp product = first;

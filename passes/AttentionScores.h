@@ -28,6 +28,8 @@ struct AttentionScores {
   mlir::Value added, kept; ///< null for none; `kept` is of truth values, see train.attention
 };
 
+/// The ops between one softmax and the product of queries and keys, as find() met them. They are read by nobody else,
+/// so that all of them go once train.attention stands for them.
 class ScoreChain {
 public:
   ScoreChain(const Patterns &patterns, mlir::RankedTensorType scores) : patterns(patterns), scores(scores) {}
@@ -41,7 +43,8 @@ public:
   AttentionScores make(mlir::OpBuilder &b, OpsMadeOnce &once) const;
 
 private:
-  /// score * factor, score + or - number, or number where a condition does not keep the score.
+  /// One step from the product to the softmax: score * factor, score + or - number, or number where a condition does
+  /// not keep the score.
   struct Link {
     double factor = 1;
     mlir::Value number = {}, condition = {};

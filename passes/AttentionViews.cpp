@@ -56,6 +56,8 @@ private:
   bool shareAll() { return share({0, 1, 2}); }
   bool shareKeysAndValues() { return share({1, 2}); }
 
+  /// Lets these operands be parts of one tensor, the farthest that all have a view of, if together they cover it: their
+  /// gradients then are one tensor, which the kernel writes through the same views.
   bool share(ArrayRef<unsigned> operands) {
     for (const Source &first : llvm::reverse(sources[operands.front()])) {
       SmallVector<Source> group{first};
@@ -72,6 +74,8 @@ private:
     return false;
   }
 
+  /// The view that a single operand takes, if it saves a copy. What covers a tensor alone is all of it in another
+  /// order.
   bool takeFarthest(unsigned i) {
     for (const Source &source : llvm::reverse(sources[i]))
       if (source.view && covers({source})) {

@@ -6,6 +6,8 @@
 //  joins its gradient to the sum over a step's batches, and to the norm of all gradients that updates then wait for, as
 //  they do for the check of all gradients of a loss that is scaled;
 //  4. let the other functions read running averages where there are some.
+// Updates follow their gradient at once where nothing else has to be known first: gradients of all parameters together
+// would take as many bytes as the parameters.
 #include "ir/TensorName.h"
 #include "passes/Passes.h"
 #include "runtime/LossScale.h"
@@ -30,6 +32,8 @@ struct UpdateRequest {
   bool clipNorm, accumulate, average, scale;
 };
 
+/// One sweep over @step. Gradients of values are kept by key(), so that reads of one variable share theirs; gradient
+/// ops are appended in front of the terminator, in reverse order of the forward ops.
 class Sweep : public Gradients {
 public:
   Sweep(ModuleOp module, func::FuncOp step, UpdateRequest request) : symbols(module), step(step), request(request) {}
@@ -152,6 +156,9 @@ VariableOp Sweep::addVariable(VariableOp parameter, StringRef suffix, Role role,
   return made;
 }
 
+/// A parameter's gradient is complete. The update follows here, or waits where it needs to know of all gradients: of
+/// their norm, or whether a scaled loss has overflowed in one of them. The norm of gradients that are checked is taken
+/// after the check, which divides them by the scale.
 void Sweep::finishGradient(OpBuilder &builder, Location loc, VariableOp parameter, Value gradient) {
   if (request.accumulate) {
     VariableOp sum = addVariable(parameter, sumSuffix, Role::Gradient, Init::Zero);
@@ -183,6 +190,8 @@ void Sweep::check(OpBuilder &builder) {
       addNorm(builder, one);
 }
 
+/// Operands and results are in the order of stateSuffixes(), the running average last. Variables are read here, not
+/// where the step begins, so that reads say where the bytes are needed.
 void Sweep::update(OpBuilder &builder, Location loc, VariableOp parameter, Value gradient) {
   SmallVector<Value> states;
   auto keep = [&](StringRef suffix, Init init) {
@@ -245,6 +254,8 @@ LogicalResult Sweep::differentiate(OpBuilder &builder, Operation *op) {
   return success();
 }
 
+// Steps 1 to 3. Two errors say that nothing would be trained: no parameter leads to the loss, or all that do lead there
+// through ops without a gradient. Without them the program would run and learn nothing.
 LogicalResult Sweep::run() {
   if (failed(markTrained()))
     return failure();

@@ -3,6 +3,8 @@
 //  1. ask the target's kernels in which ways they can compute every op, with which workspaces, and choose one for each;
 //  2. ask the profile for the time of such an op, by its arithmetic and traffic, or because a program measured it;
 //  3. for cuda: keep the engines that the profile recorded, for codegen.
+// Plans compare seconds of copies with seconds of kernels; an op without a cost would take no time and hide no copy.
+// Workspaces come from the very kernels that run, so that a slot has what its kernel takes.
 #include "passes/Passes.h"
 #include "passes/analysis/Storages.h"
 #include "passes/kernels/CudaKernels.h"
@@ -43,6 +45,7 @@ namespace {
 struct EstimateCost : sluice::impl::EstimateCostBase<EstimateCost> {
   using EstimateCostBase::EstimateCostBase;
 
+  /// Algorithms are chosen before times are predicted: each has a speed of its own.
   void runOnOperation() override {
     Result<planner::Profile> known = planner::loadDevice(device, profile);
     if (!known) {
@@ -124,7 +127,7 @@ struct EstimateCost : sluice::impl::EstimateCostBase<EstimateCost> {
     return seconds;
   }
 
-  /// By a step.
+  /// By a step: what profiles know of how much a kernel finds in caches depends on all that runs around it.
   int64_t bytesTouched() {
     int64_t sum = 0;
     for (auto variable : getOperation().getOps<VariableOp>())
@@ -137,6 +140,7 @@ struct EstimateCost : sluice::impl::EstimateCostBase<EstimateCost> {
 
   static bool isInStep(Operation *op) { return op->getParentOfType<func::FuncOp>().getSymName() == "step"; }
 
+  /// Predicted seconds are those of the chosen algorithm; the others take as much longer as their slowness says.
   void setCost(const AlgorithmChoice &choice, double seconds) {
     Operation *op = choice.op;
     const KernelAlgorithm &chosen = choice.offered[choice.chosen];

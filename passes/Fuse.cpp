@@ -4,6 +4,9 @@
 //  2. turn every elementwise op into a train.fused of one op;
 //  3. sink fused ops into later ones that read them, or have these repeat them (see Passes.td for when);
 //  4. delay updates of parameters that a region still reads when it runs again.
+// Elementwise ops wait for memory: each as a kernel of its own reads and writes whole tensors, and what lies between
+// two of them is an activation that a plan has to care for. Only train.fused has a kernel, so that no other elementwise
+// op may be left (checkKernels).
 #include "passes/Passes.h"
 #include "passes/Regions.h"
 
@@ -29,6 +32,7 @@ constexpr size_t maxScalars = 96;
 /// An operand with this fraction of a result's elements costs nothing beside it.
 constexpr int64_t smallOperand = 16;
 
+/// Statistics and normalization are two ops, for only the second is elementwise and can join a region.
 void splitBatchNorm(BatchNormOp op) {
   OpBuilder b(op);
   auto statistics = BatchNormStatisticsOp::create(b, op.getLoc(), op.getX(), op.getEpsilonAttr());
@@ -40,6 +44,8 @@ void splitBatchNorm(BatchNormOp op) {
   op.erase();
 }
 
+/// Into sums and what is elementwise in them. dx may be unread, in front of the first trained layer: then sums alone
+/// are made. They are over all elements of a channel, whose number the elementwise part divides by.
 void splitBatchNormBackward(BatchNormBackwardOp op) {
   OpBuilder b(op);
   auto type = cast<RankedTensorType>(op.getX().getType());
@@ -277,6 +283,10 @@ struct Fuse : sluice::impl::FuseBase<Fuse> {
     }
   }
 
+  /// Lets the consumer take what it reads of other regions, again and again, as what it took brings operands of its
+  /// own. Each merge makes another op, so that the walk over operands begins anew. `work` has the place of every op
+  /// that is still to come, which has to follow: a region that another one took is no longer there, one that lost a
+  /// result is another op.
   void sinkInto(FusedOp consumer, SmallVectorImpl<FusedOp> &work, llvm::DenseMap<FusedOp, size_t> &ahead,
                 const Updates &updates) {
     auto replace = [&](size_t place, FusedOp now) { // of an op that is gone

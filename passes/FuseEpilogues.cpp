@@ -4,6 +4,8 @@
 //  2. train.conv_backward_data whose result, with or without another gradient added, only goes through ReLU's gradient
 //     to that of train.batch_norm becomes train.conv_backward_norm, unless an activation would live longer for it.
 // What of train.batch_norm and its gradient is left is elementwise. Nothing depends on a plan or a budget.
+// BatchNorm's sums read an activation for two numbers a channel, right after the convolution had each element of it in
+// registers. Has to come before fuse, which takes the ops apart that are looked for here.
 #include "passes/Passes.h"
 
 namespace sluice {
@@ -72,6 +74,8 @@ struct Chain {
 
 Operation *onlyUser(Value value) { return value.hasOneUse() ? *value.getUsers().begin() : nullptr; }
 
+/// The ops from the convolution's gradient down, as far as each is the only reader of the one before. Null ops: no
+/// chain.
 Chain chainOf(ConvBackwardDataOp conv) {
   Chain chain{conv, {}, {}, {}};
   Operation *user = onlyUser(conv.getDx());
@@ -131,6 +135,7 @@ bool fuseGradient(ConvBackwardDataOp conv) {
 struct FuseEpilogues : sluice::impl::FuseEpiloguesBase<FuseEpilogues> {
   using FuseEpiloguesBase::FuseEpiloguesBase;
 
+  /// Only where products are narrow: the kernels that compute sums beside a convolution exist in half precision alone.
   void runOnOperation() override {
     if (!halfOf(getOperation()))
       return;

@@ -5,6 +5,8 @@
 //  3. take the plan's offsets from programs that changed.
 // Moving a run from one place to the other is allowed where nothing in between touches what it writes, or writes what
 // it reads. Other streams need no look: what they touch is a step in between as well, or the run does not touch it.
+// A network has hundreds of parameters of a few kilobytes, whose updates take less time than their launches. Placing
+// comes afterwards, since members that wait live longer than any plan has seen.
 #include "passes/Passes.h"
 #include "passes/analysis/Lifetimes.h"
 #include "passes/analysis/Storages.h"
@@ -57,8 +59,10 @@ std::string kindOf(RunOp run) {
 }
 
 /// The steps of a program, and the bytes of the device that transients take in each.
+/// Step by step: programs have some thousands, and an array of bytes tells at once what a longer life adds to.
 class Timeline {
 public:
+  /// Bytes that live in each step, of device slots that end with it; what outlives the step is the same in all.
   explicit Timeline(ProgramOp program) : steps(sched::steps(program)), live(steps.size() + 2) {
     for (auto [i, op] : llvm::enumerate(steps))
       indices[op] = static_cast<int64_t>(i) + 1;
@@ -139,6 +143,8 @@ struct Group {
   int64_t step = 0;           ///< where they all run
 };
 
+/// The groups of one program. No group may raise the peak that it has without them (`ceiling`): a budget that a plan
+/// meets is met with groups, too.
 class Grouping {
 public:
   Grouping(ProgramOp program, int64_t mostBytes)
@@ -177,6 +183,9 @@ void Grouping::add(const Timeline &timeline, Group &group, RunOp run, bool waits
   llvm::append_range(group.waiting, waiting);
 }
 
+/// Three things may forbid it: the sizes of a launch and of a group; an op in between that the moved runs would pass
+/// although one needs what the other writes; and the peak. Runs that wait move down to this one, the whole group does;
+/// a run that comes early moves up to its group alone.
 bool Grouping::join(Timeline &timeline, Group &group, RunOp run) {
   SmallVector<Value> own = transientsOf(run);
   if (group.members.size() == mostGathered || group.bytes + bytesOf(own) > mostBytes)
@@ -195,6 +204,8 @@ bool Grouping::join(Timeline &timeline, Group &group, RunOp run) {
   return true;
 }
 
+/// In program order each run joins the last group or opens a new one. A run that must stay in its place is a group of
+/// its own, across which nothing moves.
 std::vector<Group> Grouping::groupsOf(ArrayRef<RunOp> runs) {
   Timeline timeline(program);
   std::vector<Group> groups;
@@ -221,6 +232,8 @@ void gatherAt(const Group &group) {
       member->moveBefore(last);
 }
 
+// Marks of an earlier run go first. Kinds are taken one after the other, each with a Timeline of its own: moving one
+// kind changes the steps of the others.
 int64_t Grouping::run() {
   llvm::MapVector<StringAttr, SmallVector<RunOp>> kinds;
   for (auto run : program.getBody().getOps<RunOp>()) {

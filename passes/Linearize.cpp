@@ -4,6 +4,8 @@
 //  1. count, after every forward op, the activations that a later forward op reads; where it is one, a stage ends;
 //  2. give every op the stage of its forward op;
 //  3. mark fused ops that may work in the bytes of an operand that nobody reads any more.
+// Chain strategies plan by stages, and both the planner and the scheduler count bytes by storages, which follow from
+// pieces and from what works in place. All of that is decided here once, so that what was planned is what is scheduled.
 #include "passes/Passes.h"
 #include "passes/analysis/Storages.h"
 
@@ -109,6 +111,7 @@ private:
         take(slice);
   }
 
+  /// Pieces may overlap; sorted by where they begin, they cover the root when none begins after what is covered so far.
   static bool coversRoot(Value root, ArrayRef<SliceOp> slices) {
     SmallVector<std::pair<int64_t, int64_t>> taken; // first byte, and the one after the last
     for (SliceOp slice : slices)
@@ -135,6 +138,8 @@ class InPlace {
 public:
   int count = 0;
 
+  /// In program order, so that classes hold what came before the op at hand. What outlives the step is nobody's to
+  /// write over; the gradient of a loss takes the bytes of the logits.
   void run(Block &block) {
     for (BlockArgument argument : block.getArguments())
       keep(argument);
@@ -242,6 +247,7 @@ void markStages(Block &block, ArrayRef<int64_t> stage) {
 }
 
 struct Linearize : sluice::impl::LinearizeBase<Linearize> {
+  /// Pieces before what works in place: nothing may take the bytes of a piece, whose root has others beside it.
   void runOnOperation() override {
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       Block &block = function.getBody().front();

@@ -29,6 +29,8 @@ void MovedElements::transpose(ArrayRef<int64_t> permutation) {
   dims = llvm::map_to_vector(permutation, [&](int64_t i) { return dims[static_cast<size_t>(i)]; });
 }
 
+// A dimension of one element may have any step: it gets the one that it would have in a row-major tensor, so that equal
+// views are equal attributes.
 ViewAttr MovedElements::view(MLIRContext *context) const {
   SmallVector<int64_t> shape(dims.size(), 1), steps(dims.size(), 1);
   for (size_t i = dims.size(); i-- > 0;) {
@@ -75,6 +77,7 @@ void MovedElements::merge(Dim &dim) {
   dim = merged;
 }
 
+/// Of a dimension of one step: of several factors a slice may begin in the middle of one.
 bool MovedElements::slice(Dim &dim, int64_t start, int64_t length) {
   merge(dim);
   if (dim.size() > 1)
@@ -85,6 +88,8 @@ bool MovedElements::slice(Dim &dim, int64_t start, int64_t length) {
   return true;
 }
 
+// New extents take factors from the outermost on, whole or a part that divides one; what straddles two dimensions has
+// no single step and is refused.
 bool MovedElements::reshape(ArrayRef<int64_t> shape) {
   Dim all = factors();
   std::reverse(all.begin(), all.end()); // the outermost one is last

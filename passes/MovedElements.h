@@ -17,9 +17,12 @@ public:
   /// All of a tensor.
   explicit MovedElements(mlir::RankedTensorType type);
 
+  /// An op that through() knows; false for null.
   static bool isMovement(mlir::Operation *op);
   /// Whether what the op makes of these elements can be told so; these are those then.
   bool through(mlir::Operation *op);
+  /// What through() does for these ops. False where new extents do not divide the factors; the elements are then as
+  /// they were.
   void transpose(mlir::ArrayRef<int64_t> permutation);
   bool reshape(mlir::ArrayRef<int64_t> shape);
 

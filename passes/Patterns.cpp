@@ -10,6 +10,7 @@ using namespace mlir;
 using namespace sluice;
 using namespace sluice::train;
 
+/// Views do not matter, as the numbers are the same in every shape. Large constants have no value in the IR.
 DenseFPElementsAttr Patterns::constantOf(Value value) const {
   while (auto reshape = value.getDefiningOp<ReshapeOp>())
     value = reshape.getX();
@@ -25,6 +26,7 @@ std::optional<double> Patterns::number(Value value) const {
   return constant ? std::optional(constant.getSplatValue<APFloat>().convertToDouble()) : std::nullopt;
 }
 
+/// A scale may be written as a product with a constant, or a quotient by one, as well.
 Value Patterns::unscaled(Value value, double &factor) const {
   factor = 1;
   if (auto scale = value.getDefiningOp<ScaleOp>()) {
@@ -41,6 +43,8 @@ Value Patterns::unscaled(Value value, double &factor) const {
   return value;
 }
 
+// Bounded, as it is asked of every mask of every layer: those that exporters compute are small, and one that is not
+// stays as it is.
 bool Patterns::hasNoParameters(Value value, int ops) const {
   llvm::SmallPtrSet<Operation *, 16> seen;
   SmallVector<Value> waiting{value};
@@ -73,6 +77,7 @@ Value Patterns::reshaped(OpBuilder &b, Value value, ArrayRef<int64_t> shape) {
   return value.getType() == type ? value : ReshapeOp::create(b, value.getLoc(), type, value).getY();
 }
 
+/// And whatever only it read, from readers to what they read.
 void Patterns::eraseUnused(Operation *op) {
   llvm::SmallSetVector<Operation *, 8> waiting;
   waiting.insert(op);

@@ -10,6 +10,7 @@
 
 namespace sluice {
 
+/// Of one module. Constants are looked up by symbol, so that none may be renamed while this lives.
 class Patterns {
 public:
   explicit Patterns(mlir::ModuleOp module) : symbols(module) {}

@@ -29,6 +29,7 @@ static std::pair<bool, bool> roundings(const PipelineOptions &options) {
   return {alternatives, lossy.size() > (alternatives ? 1 : 0) || options.errorBudget > 0};
 }
 
+/// From the training step to the linearized one. Nothing here depends on a budget, so that replanning begins behind it.
 static void addLinearizing(OpPassManager &pm, const PipelineOptions &options) {
   // Kernels that round otherwise leave signs as exact as they were; what comes back rounded does not.
   const auto [alternatives, roundsTensors] = roundings(options);
@@ -96,7 +97,8 @@ static bool mayStayExact(const PipelineOptions &options) {
 }
 
 /// The program whose plans may round keeps more: no op of it repeats another one whose signs it needs. `exact` is the
-/// other one, not linearized yet; takes it where it is planned faster, or alone has a plan.
+/// other one, not linearized yet; takes it where it is planned faster, or alone has a plan. It gets no more than the
+/// rounding one had, in bytes, so that the two are compared within one memory.
 static LogicalResult takeFaster(ModuleOp module, LogicalResult rounding, ModuleOp exact, Level from, Level until,
                                 PipelineOptions options, PlanningFailure &cause) {
   if (failed(rounding) && !cause.smallestBudget)
@@ -121,6 +123,8 @@ static LogicalResult takeFaster(ModuleOp module, LogicalResult rounding, ModuleO
   return success();
 }
 
+/// Allowed roundings need not pay: where plans may round, the exact plan is made of a copy as well, and the faster one
+/// stays.
 LogicalResult sluice::runPipeline(ModuleOp module, Level from, Level until, const PipelineOptions &options,
                                   PlanningFailure &cause) {
   OwningOpRef<ModuleOp> exact;

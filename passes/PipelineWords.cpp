@@ -11,6 +11,7 @@ using namespace sluice;
 
 namespace {
 
+/// PipelineOptions as MLIR parses them: an option is a member here, with its word, and is copied in options().
 struct PipelineWords : PassPipelineOptions<PipelineWords> {
   Option<Level> until{
       *this, "until", llvm::cl::desc("the last level"), llvm::cl::init(Level::Placed),

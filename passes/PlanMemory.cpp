@@ -5,6 +5,8 @@
 //  3. run the strategy within the budget; a checked plan becomes the attribute `train.plan`, see PlanAttrs.td;
 //  4. pack that plan once more, as tightly as can be: the offsets are handed on;
 //  5. so are those of @evaluate, whose plan is keep's.
+// The planner knows no MLIR: this pass and what lies in passes/plan are all that stands between the two, so that
+// strategies can be read beside their papers and tested on plain numbers.
 #include "passes/Passes.h"
 #include "passes/plan/Budget.h"
 #include "passes/plan/EvaluationPlan.h"
@@ -44,6 +46,9 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
       signalPassFailure();
   }
 
+  /// Steps 1 to 5. keep and @evaluate are planned first: percentages refer to the larger arena of the two, and a budget
+  /// that evaluation does not fit is too small whatever the step's plan is. `shrink` is taken off for the strategy
+  /// alone; figures in messages are those of the budget that was asked for.
   LogicalResult run() {
     ModuleOp module = getOperation();
     auto step = module.lookupSymbol<func::FuncOp>("step");

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // recompose: what folds, folds; then each train.softmax, train.sqrt, train.erf, train.tanh and train.matmul is
 // looked at with the few ops around it; constants that nobody reads any longer go last, in one walk over the module.
+// Gradients of the single ops would read a tensor each, attention's whole matrices of scores: memory that no
+// plan has to find if the op is one, with a gradient of its own. Comes before build-backward for that.
 #include "passes/Passes.h"
 #include "passes/Patterns.h"
 
@@ -22,6 +24,9 @@ public:
   explicit Recomposer(ModuleOp module) : module(module), patterns(module) {}
   int gelus = 0, norms = 0, products = 0, attentions = 0, transposes = 0, views = 0, biases = 0;
 
+  /// The order matters. Attention is found while its factors are still read through transposes; heads are taken apart
+  /// before views are sought, which want one step a dimension; biases come last, as a sum with a row is an op that the
+  /// other patterns know.
   void run() {
     attentions = recomposeAttention(module, patterns); // while factors are read through their transposes
     norms = recomposeLayerNorms(module, patterns);
@@ -91,6 +96,7 @@ private:
     return true;
   }
 
+  /// Constants that no attribute names: a variable is reached by its symbol alone.
   void eraseUnread() {
     llvm::DenseSet<StringAttr> read;
     module.walk([&](Operation *op) {

@@ -9,12 +9,15 @@ using namespace sluice::train;
 
 namespace {
 
+/// One softmax and what is around it. Nothing is changed until all of it has been found.
 class AttentionPattern {
 public:
   AttentionPattern(SoftmaxOp softmax, const Patterns &patterns)
       : softmax(softmax), scores(softmax.getType()), loc(softmax.getLoc()), patterns(patterns),
         chain(patterns, scores) {}
 
+  /// All that could fail is looked at before make() changes anything. Leading dimensions must be equal: the fused op
+  /// broadcasts neither keys nor values.
   bool replace(OpsMadeOnce &once) {
     const int64_t rank = scores.getRank();
     if (rank < 2 || static_cast<int64_t>(softmax.getAxis()) != rank - 1 || softmax.getLogarithm() || !findValues() ||
@@ -104,6 +107,8 @@ private:
     return TransposeOp::create(b, loc, value, last);
   }
 
+  /// In front of the second product, where all that it reads is there. Scales of queries and keys go into the one of
+  /// the scores. Masks that several layers compute alike are made once, by `once`.
   void make(OpsMadeOnce &once) {
     OpBuilder b(second);
     MatmulOp first = chain.product();

@@ -16,6 +16,8 @@ namespace {
 /// Coefficients of powers 0 to 3.
 using Polynomial = std::array<double, 4>;
 
+/// Around one erf or tanh, the `odd` function of the formula. x is not known from its place: each value that the
+/// argument is made of is tried, and the polynomial of it says whether it is the one.
 class GeluPattern {
 public:
   GeluPattern(Operation *odd, const Patterns &patterns) : odd(odd), patterns(patterns) {}
@@ -85,6 +87,7 @@ private:
       a[i] += b[i];
     return a;
   }
+  /// Nothing where the degree is above what GELU's argument has.
   static std::optional<Polynomial> product(const Polynomial &a, const Polynomial &b) {
     Polynomial result = {};
     for (size_t i = 0; i < a.size(); ++i)

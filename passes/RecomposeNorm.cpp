@@ -8,10 +8,12 @@ using namespace sluice::train;
 
 namespace {
 
+/// Around one square root: up to the variance, which says what x is, then down to the sum with the bias.
 class LayerNormPattern {
 public:
   LayerNormPattern(SqrtOp root, const Patterns &patterns) : root(root), patterns(patterns) {}
 
+  /// LayerNorm's op takes rows, so that leading dimensions become one and come back after it.
   bool replace() {
     if (!findVariance() || !findResult())
       return false;

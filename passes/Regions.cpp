@@ -24,6 +24,7 @@ namespace {
 class Operands {
 public:
   /// Operand `i` of an op, named as there.
+  /// Equal inputs become one: a region reads each element once.
   void add(FusedOp op, unsigned i) {
     Value value = op.getInputs()[i];
     if (!llvm::is_contained(values, value)) {
@@ -152,6 +153,8 @@ bool sluice::keepsDomain(FusedOp producer, ValueRange inputs, FusedOp consumer) 
   return consumer.fullResults() > 0 || llvm::any_of(inputs, spans) || llvm::any_of(consumer.getInputs(), spans);
 }
 
+// Results are the consumer's and what others read of the producer's, full ones first, then sums, as train.fused orders
+// them. Operands that both read become one, so that the merged kernel reads them once.
 FusedOp sluice::mergeRegions(FusedOp producer, FusedOp consumer) {
   Operands operands;
   for (FusedOp op : {producer, consumer})
@@ -201,6 +204,7 @@ FusedOp sluice::mergeRegions(FusedOp producer, FusedOp consumer) {
   return merged;
 }
 
+/// "normalize+relu": the rules whose ops the body has, in order, for kernels, profiles and traces.
 void sluice::nameRules(FusedOp op) {
   llvm::SmallSetVector<Location, 8> rules; // two normalizations are two
   for (Operation &inner : op.getBody().front().without_terminator())
@@ -226,6 +230,7 @@ bool sluice::drawsBehind(FusedOp op, unsigned result) {
                       [](Value scalar) { return isa_and_nonnull<UniformOp>(scalar.getDefiningOp()); });
 }
 
+// Of the region only what the results depend on is copied, and only the operands of that are read.
 FusedOp sluice::cloneFor(OpBuilder &builder, FusedOp op, ArrayRef<unsigned> results) {
   OpBuilder::InsertionGuard guard(builder);
   auto needed = scalarsBehind(op, results);

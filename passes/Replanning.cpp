@@ -56,6 +56,8 @@ struct Placed {
   int64_t arena = 0;  ///< what the budget limits
 };
 
+/// All tries for one budget. Each is made on a clone of the linearized module, since applying a plan changes it for
+/// good; `known` carries over what does not depend on the budget.
 class Replanning {
 public:
   Replanning(ModuleOp linearized, Level until, const PipelineOptions &options, PlanningFailure &cause)
@@ -162,6 +164,8 @@ bool Replanning::belowLeast(const Placed &placed) {
   return below;
 }
 
+// The least plan is placed for what the strategy says it needs, and planned once more for the budget that was asked
+// for, within the same memory: reports and percentages are of that budget.
 OwningOpRef<ModuleOp> Replanning::run() {
   std::optional<Placed> placed = planWithin(options.budget);
   if (placed && belowLeast(*placed))
@@ -205,6 +209,7 @@ static OwningOpRef<ModuleOp> grouped(OwningOpRef<ModuleOp> module, Level until, 
                                                                                            : std::move(module);
 }
 
+// The proof is of what is given out alone: tries that are thrown away need none.
 LogicalResult sluice::planWithinBudget(ModuleOp module, Level until, const PipelineOptions &options,
                                        PlanningFailure &cause) {
   OwningOpRef<ModuleOp> result = Replanning(module, until, options, cause).run();

@@ -27,6 +27,8 @@ bool isProduct(Operation *op, Value rows) {
 /// A transpose, and the ops after it, each the only reader of the one before, that take each row by itself.
 class Rows {
 public:
+  /// Follows what becomes of the transposed rows as long as each op takes rows one by one; reshapes at the end are left
+  /// out.
   explicit Rows(TransposeOp first) : first(first), end(first.getY()) {
     while (end.hasOneUse() && end.getDefiningOp()->getBlock() == first->getBlock()) {
       Operation *next = *end.user_begin();
@@ -168,6 +170,8 @@ private:
   }
 
   using Views = std::array<ViewAttr, 3>;
+  /// Through movements to queries, keys and values of attention, whose views it notes in `readers`. False for any other
+  /// reader, which would see the rows in another order.
   bool follow(Value value, const MovedElements &moved) {
     for (OpOperand &use : value.getUses()) {
       Operation *op = use.getOwner();

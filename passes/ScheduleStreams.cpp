@@ -7,6 +7,8 @@
 //  4. compute waits for every copy, so that a program ends with all streams joined;
 //  5. the function stays under another name, for verify-schedule to compare with.
 // A wait is left out when a chain of earlier waits implies it; a record that nobody waits for is erased.
+// SSA says what depends on what; streams run beside one another unless an event orders them. Here are all the places
+// that order them, so that everything after this pass goes by the text of the program.
 #include "passes/Passes.h"
 #include "passes/ScheduledBuffers.h"
 #include "passes/analysis/StreamClocks.h"
@@ -31,6 +33,8 @@ using Recorded = StreamClocks::Recorded;
 
 namespace {
 
+/// One function, op by op. What runs beside compute is remembered by storage until compute has waited for it: who reads
+/// a storage waits for what fills it, who writes it also for what still reads it.
 class Scheduler {
 public:
   Scheduler(func::FuncOp function, sched::ProgramOp program)
@@ -86,6 +90,7 @@ void Scheduler::copyNextBatch() {
   }
 }
 
+/// The copy may begin when compute has written the tensor, and, where it came back before, when that copy has arrived.
 void Scheduler::offload(train::OffloadOp op) {
   int source = storages.of(op.getX()), target = storages.of(op.getHandle());
   Location loc = originOf(storages[source], op.getLoc());
@@ -97,6 +102,8 @@ void Scheduler::offload(train::OffloadOp op) {
       copy(loc, stream, buffers.of(source), buffers.of(target), op, readVersions[0], content.lookup(target).first);
 }
 
+/// The bytes that it writes are free once compute has reached this place, where an await may stand for who had them.
+/// The content is there once its own copy out has ended, on another stream.
 void Scheduler::prefetch(train::PrefetchOp op) {
   int source = storages.of(op.getHandle()), target = storages.of(op.getX());
   Location loc = originOf(storages[source], op.getLoc());
@@ -129,6 +136,7 @@ void Scheduler::decode(train::DecodeOp op) {
   copiedIn[target] = clocks.record(loc, Stream::Codec, storages[target].name + "_ready");
 }
 
+/// Copies that it needs are waited for once: from then on compute is ordered after them.
 void Scheduler::kernel(Operation *op) {
   auto waitFor = [&](llvm::DenseMap<int, Recorded> &pending, int storage) {
     auto found = pending.find(storage);
@@ -147,6 +155,7 @@ void Scheduler::kernel(Operation *op) {
   run(op, Stream::Compute);
 }
 
+/// Appends the sched.run. Versions are those of checkContent, which has counted this op's writes already.
 void Scheduler::run(Operation *op, Stream stream) {
   auto kernel = cast<train::HasKernel>(op);
   SmallVector<Value> read(op->getOperands());
@@ -207,6 +216,7 @@ LogicalResult Scheduler::checkContent(Operation *op) {
   return success();
 }
 
+/// A mask is read directly and made on compute, like any kernel; other packed forms have a stream of their own.
 LogicalResult Scheduler::schedule(Operation *op) {
   if (failed(checkContent(op)))
     return failure();
@@ -230,6 +240,7 @@ LogicalResult Scheduler::schedule(Operation *op) {
   return success();
 }
 
+// The batch comes after all other copies of its stream, so that none of them waits for it.
 LogicalResult Scheduler::run() {
   begin = clocks.record(function.getLoc(), Stream::Compute, "begin");
   for (Operation &op : function.getOps())

@@ -42,6 +42,8 @@ ScheduledBuffers::ScheduledBuffers(OpBuilder &b, func::FuncOp function, const St
       addScratch(b, &op);
 }
 
+/// An input has three buffers: the batch that is read, the one that arrives meanwhile, and the staging slot on the host
+/// that the reader of data fills.
 void ScheduledBuffers::addStorage(OpBuilder &b, func::FuncOp function, const Storage &storage) {
   MLIRContext *context = b.getContext();
   Location loc = originOf(storage, function.getLoc());
@@ -71,6 +73,7 @@ void ScheduledBuffers::addStorage(OpBuilder &b, func::FuncOp function, const Sto
   arriving.push_back({create(storage.name + "_staging", sched::Space::Host, input, {}, type), next});
 }
 
+/// A workspace lives while its op runs, so that two of one node, as of a clone, have buffers of their own.
 void ScheduledBuffers::addScratch(OpBuilder &b, Operation *op) {
   SmallVector<int> written = storages.writes(op);
   std::string name = (written.empty() ? "unused" : storages[written.front()].name) + "_scratch";
@@ -81,6 +84,7 @@ void ScheduledBuffers::addScratch(OpBuilder &b, Operation *op) {
                        {}, {}, PlannedPlaces::of(op, op->getNumResults()), {}, {}, {}, {});
 }
 
+/// A value is a buffer, the type that it is read as, and where it begins in it if it is a piece.
 ScheduledBuffers::Operands ScheduledBuffers::operandsOf(ValueRange values) const {
   Operands list;
   for (Value value : values) {

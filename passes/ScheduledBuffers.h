@@ -7,6 +7,7 @@
 
 namespace sluice {
 
+/// The buffers of one program. Lives and, where the plan has none, offsets are assign-slots' to fill in.
 class ScheduledBuffers {
 public:
   /// Appends one sched.buffer for every storage, three for an input, and one for every workspace, at the offsets that

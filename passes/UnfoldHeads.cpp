@@ -10,10 +10,12 @@ using namespace sluice::train;
 
 namespace {
 
+/// One attention of rank 3, whose first dimension counts batch and heads together.
 class Members {
 public:
   explicit Members(AttentionOp attention) : op(attention) {}
 
+  /// Nothing changes where no operand shows of what extents the dimension was joined.
   void unfold() {
     if (cast<RankedTensorType>(op.getQ().getType()).getRank() != 3)
       return;

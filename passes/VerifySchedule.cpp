@@ -110,6 +110,7 @@ LogicalResult Verifier::checkOverlaps() {
   return success();
 }
 
+/// The error about two places that meet in bytes and in steps.
 LogicalResult Verifier::sharedBytes(int i, int j) {
   const Place &a = places[i], &b = places[j];
   BufferOp one = a.op, other = b.op;
@@ -134,6 +135,7 @@ LogicalResult Verifier::checkStarts() {
   return success();
 }
 
+/// The error about two accesses of common bytes on different streams that no event orders.
 InFlightDiagnostic Verifier::conflict(const Access &first, const Access &second) {
   BufferOp one = places[first.place].op, other = places[second.place].op;
   auto diagnostic = second.op->emitOpError()
@@ -303,6 +305,7 @@ struct VerifySchedule : sluice::impl::VerifyScheduleBase<VerifySchedule> {
     return program.emitOpError() << "V1: the " << arenas << " " << bytes << " bytes, the budget is " << limit;
   }
 
+  /// V1. Worked out from offsets, not taken from what assign-slots has added up.
   LogicalResult checkBudgets(ProgramOp program) {
     const int64_t device = program.bytesOf(sched::Space::Device), host = program.bytesOf(sched::Space::Host);
     const int64_t limit = budget > 0 ? budget.getValue() : -1;

@@ -110,6 +110,7 @@ private:
   size_t next = 0, ring = arenaBytes;
 };
 
+/// A convolution to measure; x is [batch,in,extent,extent].
 struct Layer {
   int64_t in, out, extent, kernel, stride, batch, groups = 1; ///< extent: of the input
 };

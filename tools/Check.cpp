@@ -36,6 +36,8 @@ static std::string parametersOf(ModuleOp module) {
   return counted(parameters, "parameter") + " of " + counted(elements, "element") + ", " + counted(states, "state");
 }
 
+/// Open dimensions are assumed, since most models have some and a check should need no flags. The training graph is
+/// built as well: an op without a gradient is only met there.
 int checkModel(const DriverOptions &options, OnnxFile &file) {
   Compilation compilation;
   TrainingSpec spec = options.spec;

@@ -189,6 +189,7 @@ void declareOutput(CLI::App &app, DriverOptions &o, Words &w) {
   app.set_version_flag("--version", versionText("sluicec"), "print version and commit, and exit");
 }
 
+/// Options that need a look take their words first; convert() reads these once all are known.
 void declare(CLI::App &app, DriverOptions &options, Words &words) {
   app.formatter(std::make_shared<HelpFormatter>(
       "MODEL [FLAG=VALUE | FLAG VALUE | SWITCH]...",

@@ -13,6 +13,8 @@ using namespace mlir;
 
 namespace sluice {
 
+/// The first error is kept with its notes, what follows it is mostly its consequence. Remarks are kept in order: passes
+/// say by them what they decided.
 Compilation::Compilation()
     : context(MLIRContext::Threading::DISABLED), // threads would crash where nothing catches it, and save nothing: two
                                                  // functions

@@ -15,6 +15,8 @@
 
 namespace sluice {
 
+/// One model on its way through the levels, with what was said about it. Not for several models: diagnostics of all
+/// would be one text.
 class Compilation {
 public:
   Compilation();

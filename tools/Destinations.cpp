@@ -56,6 +56,8 @@ bool holds(const std::string &path, std::string_view words) {
   return text && (*text)->getBuffer().contains(words);
 }
 
+/// Looks at what files of this kind begin with, or at a section of an executable: names say nothing about who wrote a
+/// file. Throws where it cannot be read.
 bool isMade(const std::string &path, Made made) {
   auto begins = [&](std::string_view with) { return beginOf(path).compare(0, with.size(), with) == 0; };
   switch (made) {
@@ -108,6 +110,7 @@ std::vector<std::string> sluice::inputsOf(const DriverOptions &options, std::vec
   return inputs;
 }
 
+/// A file that the compilation reads is refused even with --force: weights are read until the program is complete.
 Status Destinations::check(const fs::path &path, Made made) const {
   std::error_code ignored;
   const fs::file_status status = fs::status(path, ignored);
@@ -155,6 +158,7 @@ Status Destinations::checkProject(const fs::path &folder) const {
   return Success{};
 }
 
+/// Of a library the ending and `lib` in front go, as -o may name any of its files.
 fs::path sluice::outputPath(const DriverOptions &options) {
   fs::path output = options.output;
   if (output.empty()) {

@@ -15,6 +15,7 @@ namespace sluice {
 /// how they begin.
 enum class Made { Program, Weights, Template, Source, Level, Report, Library, Archive, Header, Package };
 
+/// Protects what a user has: which paths one compilation may write to.
 class Destinations {
 public:
   Destinations(std::vector<std::string> inputs, bool force) : inputs(std::move(inputs)), force(force) {}

@@ -30,6 +30,7 @@ namespace {
 
 int fail(int status, const std::string &message) { return sluice::fail("sluicec", status, message); }
 
+/// The smallest budget is a line of its own, which scripts read.
 int failPlanning(const DriverOptions &options, int status, const std::string &message,
                  const std::vector<std::string> &notes, std::optional<int64_t> smallestBudget) {
   sluice::fail("sluicec", status, message, notes);
@@ -87,6 +88,8 @@ void printMade(const DriverOptions &options, ModuleOp module) {
             << std::endl;
 }
 
+/// The order is by cost: what ends early comes before the import, and the output's place is looked at before planning,
+/// which may take minutes. A report compiles on its own, as it needs the problem and not only the plan.
 int compileModel(const DriverOptions &options) {
   if (options.emit == Emit::Report && !options.check)
     return writeReport(options);

@@ -13,6 +13,7 @@ namespace sluice {
 
 enum class Emit { Forward, Training, Linearized, Planned, Scheduled, Placed, Source, Project, Binary, Library, Report };
 
+/// The command line of sluicec as read. What only a pass can judge is still a word, as the percentage of a budget.
 struct DriverOptions {
   std::string model, output;
   Emit emit = Emit::Binary;

@@ -126,6 +126,7 @@ public:
       : options(options), file(file), module(module), symbols(module), folder(std::move(folder)),
         name(std::move(name)) {}
 
+  /// The template comes before the source, which holds the places of its tensors.
   Status write() {
     codegen::EmitOptions emit;
     emit.model = fs::path(options.model).filename().string();
@@ -199,6 +200,7 @@ private:
   std::string name;
 };
 
+/// The folder that was worked in becomes the project: nobody sees half of one.
 Status emitProject(const DriverOptions &options, const fs::path &folder, const fs::path &output,
                    const Destinations &destinations) {
   codegen::Names names;
@@ -323,6 +325,7 @@ Status sluice::checkDestination(const DriverOptions &options, const OnnxFile &fi
                                                                    : Made::Program);
 }
 
+/// The output's place is looked at again, as it may have changed while the plan was made.
 Status sluice::emit(const DriverOptions &options, const OnnxFile &file, ModuleOp module) {
   if (options.emit <= Emit::Placed && options.output.empty()) {
     llvm::outs() << levelText(module);

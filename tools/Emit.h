@@ -14,6 +14,8 @@ namespace sluice {
 /// Whether the output itself may be written.
 Status checkDestination(const DriverOptions &options, const OnnxFile &file);
 
+/// Makes what --emit asks for of a module at its level, on standard output or at outputPath(). Errors name the file
+/// that could not be written.
 Status emit(const DriverOptions &options, const OnnxFile &file, mlir::ModuleOp module);
 
 /// The report as HTML, or as CSV where the output ends in .csv.

@@ -53,6 +53,7 @@ std::string shortened(const std::string &text) {
   return middleCut(out, longestMessage);
 }
 
+/// A child that tries something out dies of the signal itself, so that whoever waits for it sees which one.
 void onSignal(int number) {
   if (getpid() != owner) {
     std::signal(number, SIG_DFL);
@@ -127,6 +128,7 @@ void sluice::setCrashContext(const std::string &input) {
 
 void sluice::setCrashCleanup(void (*function)()) { cleanup = function; }
 
+/// SA_NODEFER lets a crash within the report reach crash(), which then ends the process at once.
 void sluice::reportCrashes(const char *program) {
   programName = program;
   owner = getpid();

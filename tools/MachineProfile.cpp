@@ -171,6 +171,7 @@ bool isPlanned(const DriverOptions &options) {
 
 } // namespace
 
+/// A measured profile is one more input file, whose path goes into the options.
 void sluice::chooseDevice(DriverOptions &options) {
   if (options.deviceNamed || factsOf(options.pipeline.target).device || !isPlanned(options))
     return;

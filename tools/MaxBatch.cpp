@@ -24,6 +24,8 @@ struct Trial {
   std::vector<std::string> notes;
 };
 
+/// A compilation of its own for each batch: extents are fixed from the import on. A budget that is too small is no
+/// error here, but how the search ends.
 Trial tryBatch(const DriverOptions &options, OnnxFile &file, int64_t batch) {
   Trial trial;
   TrainingSpec spec = options.spec;
@@ -54,6 +56,8 @@ Trial tryBatch(const DriverOptions &options, OnnxFile &file, int64_t batch) {
 
 } // namespace
 
+/// `low` fits and `high` does not. An error with a larger batch than one that fits ends the search as a batch that does
+/// not, since limits on tensors are errors of the import.
 int printMaxBatch(const DriverOptions &options, OnnxFile &file) {
   // Beyond this no index of a tensor would fit anyway.
   constexpr int64_t most = int64_t(1) << 24;

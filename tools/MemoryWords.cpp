@@ -28,6 +28,8 @@ static std::string otherWords() {
   return words + " or unlimited";
 }
 
+/// On the host a budget without one for offloading is of all memory, as both arenas are the same memory. A report plans
+/// under several budgets, which are of that kind, too.
 Status takeMemory(const std::string &hostBudget, const std::string &workspaceLimit, DriverOptions &options) {
   PipelineOptions &pipeline = options.pipeline;
   const bool elsewhere = hostBudget != factsOf(Space::Host).name && factsOf(homeOf(hostBudget)).isHome;

@@ -73,6 +73,8 @@ int checkModel(const std::vector<std::string> &words) {
 }
 
 /// Makes `folder` of a model and of the words that sluicec compiles it with.
+/// Everything is made in a folder aside, in which the model is imported with the words that README.md will name, and
+/// renamed at the end.
 int make(const fs::path &folder, const std::string &model, const TrainWords &words) {
   const Result<OnnxFile> file = OnnxFile::read(model, {});
   if (!file)
@@ -105,6 +107,7 @@ int make(const fs::path &folder, const std::string &model, const TrainWords &wor
   return 0;
 }
 
+/// Words are split as those of `sluice train`, whose command README.md will name.
 int parse(const std::vector<std::string> &words) {
   if (words.empty() || words[0].compare(0, 1, "-") == 0 || words[0].empty())
     return refuse(2, "sluice new needs a folder: sluice new FOLDER [MODEL] [FLAG]...");

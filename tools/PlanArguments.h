@@ -15,6 +15,7 @@ struct Failure {
   std::string message;
 };
 
+/// The flags of sluice-plan as given: of a model's sweep, then of a chain, then of packing.
 struct Arguments {
   std::string model, strategies, output;
   int steps = 12;

@@ -37,6 +37,8 @@ Status PlannedModel::linearize(ModelProblem &result) {
   return Error{options.model + ": " + compilation.error()};
 }
 
+/// The problem is made of the same step and the same profile as the pass plan-memory makes its own, so that plan() can
+/// compare the two.
 ModelProblem PlannedModel::problem() {
   ModelProblem result;
   auto fail = [&](int status, const std::string &error) {
@@ -79,6 +81,7 @@ static Result<planner::Plan> planOfProblem(train::PlanAttr attribute, const plan
   return plan;
 }
 
+/// The module's plan in terms of `problem`, checked once more: a report must not draw what the program does not do.
 CompiledPlan PlannedModel::plan(const planner::Problem &problem) {
   CompiledPlan result;
   auto fail = [&](int status, const std::string &error) {

@@ -16,6 +16,7 @@
 
 namespace sluice {
 
+/// What there is to plan of a model's training step.
 struct ModelProblem {
   planner::Problem problem;
   planner::Options options; ///< what the compiled program may do

@@ -68,6 +68,7 @@ int searchPools(const Arguments &arguments) {
   return smallest ? Ok : NoPlan;
 }
 
+/// The answer is a packing in any case, the best that was found, so that one sees how far off a capacity is.
 int packProblem(const Arguments &arguments) {
   const std::vector<PackItem> items = itemsOf(arguments.pack);
   PackOptions options;

@@ -35,6 +35,7 @@ static std::string milliseconds(Seconds s) { return fixed(1000 * s, s < 0.01 ? 3
 /// Points above this many times keep's time would squeeze all others in the chart; the table below it has them.
 static constexpr double slowestDrawn = 2;
 
+/// The bound has a point at each budget of the curve with the most budgets.
 static ReportJson curves(const Sweep &sweep) {
   ReportChart chart("Time over memory", "device memory (MiB)", "predicted time of a step (ms)");
   chart.onlyAtPoints(); // between two budgets, and beside them, nothing is known
@@ -209,6 +210,7 @@ static ReportJson memoryOverTime(const Sweep &sweep, const SweepPoint &point, co
       .json;
 }
 
+/// Rows for streams that do something, and for the copies' own, whose emptiness says something as well.
 static ReportJson streams(const Sweep &sweep, const Timeline &timeline) {
   std::vector<std::string> rows;
   auto rowOf = forEachStream(0);

@@ -32,6 +32,8 @@ std::vector<std::string> sweepStrategies() {
   return names;
 }
 
+/// A published strategy may do more than programs can execute: its curve is a comparison, not a promise. Without an
+/// arena to offload to, none may offload.
 SweepPoint pointOf(const Sweep &sweep, Bytes budget, const std::string &strategy) {
   Options options = sweep.options;
   options.knobs.clear();
@@ -57,6 +59,7 @@ SweepPoint pointOf(const Sweep &sweep, Bytes budget, const std::string &strategy
   return point;
 }
 
+/// keepSeconds stays 0 where keep is refused, by which addCurves() knows.
 Sweep sweepOf(Problem problem, const Options &options, const std::string &title, const std::string &device) {
   Sweep sweep;
   sweep.options = options;
@@ -74,6 +77,7 @@ Sweep sweepOf(Problem problem, const Options &options, const std::string &title,
   return sweep;
 }
 
+/// Budgets below that of keep are multiples of 256 bytes, as offsets are.
 void addCurves(Sweep &sweep, const std::vector<std::string> &strategies, int steps) {
   if (sweep.keepSeconds == 0)
     return; // not even keep could be planned

@@ -12,6 +12,7 @@
 
 namespace sluice {
 
+/// What one strategy makes of one budget.
 struct SweepPoint {
   planner::Bytes budget = 0;
   std::optional<planner::Plan> plan; ///< none: infeasible or refused
@@ -21,12 +22,14 @@ struct SweepPoint {
   std::string refused;               ///< why the strategy cannot plan this problem
 };
 
+/// Points of one strategy, budgets rising.
 struct SweepCurve {
   std::string strategy;
   std::string refused; ///< why the strategy has no points
   std::vector<SweepPoint> points;
 };
 
+/// All that a report or a table of strategies shows. `floor`: no plan of whole tensors takes less memory.
 struct Sweep {
   std::string title, device;
   planner::Problem problem;

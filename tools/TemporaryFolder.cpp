@@ -25,6 +25,7 @@ constexpr int endings[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGXCPU};
 constexpr char prefix[] = ".sluicec-";
 std::string toRemove; ///< what the handler removes; changed only while the signals are blocked
 
+/// In a signal handler or after a crash: nothing that allocates, so that another process removes the files.
 void removeFolder() {
   codegen::killCompiler();
   if (pid_t child = fork(); child == 0) {
@@ -97,6 +98,8 @@ bool TemporaryFolder::make(const fs::path &parent) {
   return true;
 }
 
+/// Beside the output, since a rename to another file system would be a copy, of which somebody could see half. Signals
+/// stay out until the handlers know the folder.
 TemporaryFolder::TemporaryFolder(const fs::path &output) {
   const fs::path parent = output.parent_path().empty() ? fs::path(".") : output.parent_path();
   removeStale(parent);

@@ -41,6 +41,7 @@ std::string unknown(const std::string &name, const std::map<std::string, bool> &
          didYouMean(name, known);
 }
 
+/// Sorts words by whom they belong to, as the lists of flags of both say.
 class Splitting {
 public:
   explicit Splitting(const std::vector<std::string> &words) : words(words), compiler(compilerFlags()) {}
@@ -102,6 +103,8 @@ private:
     (ofCompiler ? out.compiler : out.program).push_back(flag.word());
   }
 
+  /// Flags that both know. Most go to both; of these three the value tells: drawn values and shared inputs are the
+  /// compiler's, an output is the program's where it predicts.
   void giveShared(const Given &flag) {
     static const std::set<std::string> drawn = {"keep", "kaiming", "xavier"};
     bool first = true, second = true;

@@ -9,6 +9,7 @@
 
 namespace sluice {
 
+/// The two command lines that `sluice train` runs.
 struct TrainWords {
   std::vector<std::string> compiler; ///< of sluicec, the model among them
   std::vector<std::string> program;  ///< of what it makes

@@ -30,6 +30,7 @@ using sluice::Result;
 
 namespace {
 
+/// Keys in this order; seconds and bytes as the chain file has them.
 ordered_json toJson(const ChainPlan &plan, Seconds bound) {
   ordered_json out;
   out["feasible"] = true;
@@ -59,6 +60,8 @@ void print(const ChainPlan &plan, const std::string &strategy, Seconds bound) {
     std::printf("  %12.6g %12.6g  %-7s %s\n", e.start, e.end, factsOf(e.stream()).name, e.name().c_str());
 }
 
+/// Wrong words are Usage before the file is read, a wrong file is BadInput. A chain without a plan is an answer,
+/// NoPlan, with the smallest memory that has one.
 int planProblem(const Arguments &arguments) {
   Options options;
   const Result<Abilities> lossy = parseLossy(arguments.allowLossy);
@@ -108,6 +111,7 @@ void writeFile(const std::string &path, const std::string &text) {
   file.commit();
 }
 
+/// Checks the output's name and place before the sweep, which takes minutes.
 int sweepModel(const Arguments &arguments, std::vector<std::string> compilerFlags) {
   if (!arguments.allowLossy.empty())
     compilerFlags.push_back("--allow-lossy=" + arguments.allowLossy);

@@ -109,6 +109,7 @@ bool namesWork(const std::vector<std::string> &words) {
   });
 }
 
+/// `added` are flags of the program that the user's words may not repeat: it refuses what is given twice.
 int train(const std::vector<std::string> &words, const std::vector<std::string> &added) {
   Result<TrainWords> split = splitTrainWords(words);
   if (!split)

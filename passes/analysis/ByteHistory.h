@@ -11,8 +11,11 @@
 
 namespace sluice {
 
+/// Accesses are named by their index in Replay::accesses and are told in issue order. Only the last write of a byte and
+/// the last read of each stream since then are kept: what comes before those is ordered before them already.
 class ByteHistory {
 public:
+  /// Bytes of one history. Where they begin is the key under which the piece is kept.
   struct Piece {
     int64_t end;
     int write = -1;                                         ///< access that wrote last, -1: none

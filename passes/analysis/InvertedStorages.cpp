@@ -15,8 +15,13 @@ constexpr size_t mostReruns = 8;
 /// What train.check_cancellation writes.
 constexpr int64_t checkBytes = cancellationParts * 2 * sizeof(float);
 
+/// One walk over the forward ops in program order. What was found for a storage may be replaced by what a later op
+/// offers for it. `readBySums` and `guardedSources` are storages that an inversion reads already: errors must not add
+/// up through both kinds, see the header.
 class Finder {
 public:
+  /// `changed`: where the update of a variable stands, after which an inversion that reads it would give something
+  /// else.
   Finder(func::FuncOp step, const Storages &storages)
       : storages(storages), ops(plannedOps(step)), contents(forwardContents(step, storages)),
         readLater(storages.all().size(), false) {
@@ -59,6 +64,8 @@ private:
     return first;
   }
 
+  /// The op undoes BatchNorm and a leaky ReLU, with channels that it saves. A storage has one such inversion, and a
+  /// content is the source of one at most.
   void addGuarded(Invertible op, unsigned operand) {
     int s = storages.of(op->getOperand(operand)), source = storages.of(op->getResult(0));
     if (found.contains(s) || readBySums.contains(s) || guardedSources.contains(s) || found.contains(source) ||
@@ -68,6 +75,8 @@ private:
     found[s] = inversion;
   }
 
+  /// The op is a sum that the operand is an addend of. Its content is neither read nor given back where a leaky ReLU is
+  /// undone, and none of its sources is given back so; from other sums it may be undone in a chain.
   void addSum(Invertible op, unsigned operand) {
     int s = storages.of(op->getOperand(operand)), source = storages.of(op->getResult(0));
     if (guardedSources.contains(s) || (found.contains(s) && found[s].op.savedType(found[s].operand)))
@@ -103,6 +112,7 @@ private:
     return stays;
   }
 
+  /// On a copy of the inversion: an op whose operands cannot all be had must leave none of them behind.
   bool runAgain(Operation *maker, int content, StorageInversion &inversion) {
     if (!maker || !isForward(maker) || !isa<Recomputable>(maker))
       return false;

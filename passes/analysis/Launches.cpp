@@ -17,6 +17,7 @@ static LogicalResult checkNeighbour(const Access &access, RunOp run) {
                            << ", is launched together with the run in front of it, but there is none on compute";
 }
 
+// Every pair of accesses within a launch, as launches are small: streams do not order what runs in one.
 LogicalResult sluice::checkLaunches(const Replay &replay) {
   const std::vector<Access> &accesses = replay.accesses;
   size_t launch = 0; // the first access of the launch at hand

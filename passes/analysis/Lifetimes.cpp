@@ -11,6 +11,7 @@ using sched::RunOp;
 using sched::Stream;
 using sched::WaitOp;
 
+// What compute has not waited for when the program ends lives to the last step, and so does what is read after it.
 Lifetimes::Lifetimes(sched::ProgramOp program) {
   for (Operation &op : program.ops()) {
     if (auto run = dyn_cast<RunOp>(op); run && run.getStream() == Stream::Compute) {
@@ -42,6 +43,8 @@ void Lifetimes::compute(ValueRange buffers) {
   clocks[0].steps = steps;
 }
 
+/// A copy may begin as soon as compute has let go of what it waits for, before ops that were issued ahead of it: its
+/// buffers live from that step on. When it ends is known where compute waits for it (`pending`).
 void Lifetimes::beside(Stream on, ValueRange buffers) {
   int stream = static_cast<int>(on);
   ++steps;
@@ -52,6 +55,8 @@ void Lifetimes::beside(Stream on, ValueRange buffers) {
   }
 }
 
+/// A copy's bytes are in use until compute has waited for it: lives end on the compute stream, as slots are given away
+/// in its order.
 void Lifetimes::wait(WaitOp op) {
   Clock &clock = clocks[static_cast<int>(op.getStream())];
   clock.merge(events.lookup(op.getEvent()));

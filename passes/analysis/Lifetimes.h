@@ -24,6 +24,7 @@ struct Life {
   }
 };
 
+/// Of one program, which need not be placed.
 class Lifetimes {
 public:
   explicit Lifetimes(sched::ProgramOp program);
@@ -42,6 +43,7 @@ private:
       steps = std::max(steps, other.steps);
     }
   };
+  /// A use on another stream that compute has not waited for yet.
   struct Access {
     mlir::Value buffer;
     int stream;

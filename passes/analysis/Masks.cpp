@@ -40,6 +40,8 @@ static std::optional<arith::CmpFPredicate> onlyQuestion(OpOperand &use, Value co
   return onlyComparison(fused.getBody().getArgument(use.getOperandNumber()));
 }
 
+/// All readers of the backward half must ask the same question, for a mask has one bit an element. Nothing where one
+/// asks for more than the sign, or two differ.
 std::optional<bool> sluice::maskIsPositive(Value content, const Storages &storages) {
   int storage = storages.of(content);
   std::optional<arith::CmpFPredicate> predicate;
@@ -64,6 +66,7 @@ std::optional<bool> sluice::maskIsPositive(Value content, const Storages &storag
   return std::nullopt;
 }
 
+/// Asks about `x <= 0` alone, which masks answer; an op that writes the storage needs its bytes.
 bool sluice::readsMaskOnly(Operation *reader, Value content, const Storages &storages) {
   const int storage = storages.of(content);
   if (isForward(reader) || isFree(reader) || llvm::is_contained(storages.writes(reader), storage))

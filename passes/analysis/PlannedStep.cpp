@@ -54,6 +54,9 @@ ArrayAttr kindOf(Builder b, StringRef kernel, bool backward, ArrayRef<sched::Cal
   return b.getArrayAttr(kind);
 }
 
+/// A program beside its function. `contents` says of each value of the function where it is in the program, as far as
+/// it was followed, `writes` how often each buffer was written by then; both come from the function, versions in the
+/// program are only compared with them.
 class Correspondence {
 public:
   Correspondence(ProgramOp program, func::FuncOp step) : program(program), step(step), b(program.getContext()) {}

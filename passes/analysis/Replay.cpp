@@ -61,6 +61,8 @@ LogicalResult Replay::checkPlaces() {
   return success();
 }
 
+/// Notes all accesses of a run or copy, reads before writes, as checks rely on. What has run before it is the clock of
+/// its stream at its start; a scratch is written, by nobody's version.
 LogicalResult Replay::step(Operation *op, Stream stream) {
   int s = static_cast<int>(stream);
   ++steps;
@@ -95,6 +97,8 @@ LogicalResult Replay::step(Operation *op, Stream stream) {
   return success();
 }
 
+/// The program in issue order. Waits of compute right behind a step count for that step: bytes that are given up there
+/// are free once these waits are over. A record or another op of compute in between ends that.
 LogicalResult Replay::replay() {
   computeAfter.push_back(clocks[0]);
   bool computeMovedOn = false; // since the last step, compute did something else than wait

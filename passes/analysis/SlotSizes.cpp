@@ -117,6 +117,7 @@ LogicalResult checkRun(sched::RunOp run) {
 
 } // namespace
 
+/// V6: every buffer holds what is declared for it, what runs read and write in it, and what copies bring.
 LogicalResult sluice::checkSizes(const SymbolTable &symbols, sched::ProgramOp program) {
   for (auto buffer : program.getBody().getOps<BufferOp>()) {
     if (buffer.getType() && failed(checkSize(buffer, buffer, *buffer.getType())))

@@ -104,6 +104,7 @@ static std::string argumentName(func::FuncOp function, unsigned i) {
   return sanitized(name ? name.str() : "input" + std::to_string(i));
 }
 
+// What the function returns is found at the end: which bytes hold it is known by then, and views of it are followed.
 Storages::Storages(func::FuncOp function) : function(function) {
   for (BlockArgument argument : function.getArguments()) {
     unsigned i = argument.getArgNumber();
@@ -139,6 +140,7 @@ int Storages::add(Storage storage) {
   return static_cast<int>(storages.size()) - 1;
 }
 
+/// One storage for a variable, whoever reads or stores it; where its slot lies is the variable's own to say.
 int Storages::addVariable(StringRef symbol, Type type) {
   const auto [found, isNew] = variables.try_emplace(symbol, static_cast<int>(storages.size()));
   if (!isNew)
@@ -162,6 +164,7 @@ static Piece viewed(OpResult result, Piece source) {
   return source;
 }
 
+/// Where a result's bytes are: a variable's, its operand's where it is a view or works in place, else its own.
 Piece Storages::placeResult(OpResult result) {
   if (auto read = dyn_cast<ReadOp>(result.getOwner()))
     return {addVariable(read.getVariable(), result.getType())};
@@ -231,6 +234,7 @@ SmallVector<int> Storages::writes(Operation *op) const {
   return indices;
 }
 
+/// By name, since @step and @evaluate have inputs in common, and those share their slots.
 int64_t sluice::stagingBytes(ModuleOp module) {
   llvm::StringMap<int64_t> slots;
   for (func::FuncOp function : module.getOps<func::FuncOp>())
@@ -242,6 +246,7 @@ int64_t sluice::stagingBytes(ModuleOp module) {
   return total;
 }
 
+// By name, as all programs of the module share what outlives a step; a batch has two slots.
 int64_t sluice::persistentBytes(ModuleOp module, Space arena) {
   llvm::StringMap<int64_t> slots;
   for (func::FuncOp function : module.getOps<func::FuncOp>()) {

@@ -56,6 +56,8 @@ struct Piece {
   std::optional<int64_t> first = {};
 };
 
+/// Of one function, as it is now: later changes of it are not seen. Indices of storages are those of all(), in the
+/// order in which values first need bytes; planner::Buffer::id and plans go by them.
 class Storages {
 public:
   /// `function` is a train function after fuse and linearize: without its in-place attributes more bytes are needed.

@@ -29,6 +29,8 @@ StreamClocks::Recorded StreamClocks::record(Location loc, Stream stream, const T
   return recorded;
 }
 
+/// Makes no wait that the stream's clock already has, and takes back those of the same gap that the new one implies:
+/// each wait costs a call in every step.
 void StreamClocks::wait(Location loc, Stream stream, Recorded recorded) {
   const Stream other = recorded.op.getStream();
   Clock &mine = of(stream);

@@ -10,6 +10,7 @@
 
 namespace sluice {
 
+/// Of a program that is written from its first op to its last, in issue order.
 class StreamClocks {
 public:
   /// How many ops of each stream, in issue order, are known to have run; -1: not even what ran before the program

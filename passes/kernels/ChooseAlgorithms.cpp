@@ -18,6 +18,7 @@ AlgorithmAttr KernelAlgorithm::attribute(MLIRContext *context) const {
   return AlgorithmAttr::get(context, StringAttr::get(context, name), parts, granted);
 }
 
+// Of two that are equal in both the earlier one stays.
 std::vector<int> AlgorithmChoice::unbeaten() const {
   std::vector<int> kept = {chosen};
   for (int i = 0; i < static_cast<int>(offered.size()); ++i) {
@@ -131,6 +132,7 @@ int fastest(const std::vector<KernelAlgorithm> &offered, int64_t limit) {
   return -1;
 }
 
+/// Sets `chosen` of all, without trying any. Offers are fastest first, so that the first that fits is the one.
 LogicalResult choose(std::vector<AlgorithmChoice> &choices, int64_t limit) {
   const std::vector<int64_t> derived = limit ? std::vector<int64_t>(choices.size(), limit) : derivedLimits(choices);
   for (size_t i = 0; i < choices.size(); ++i) {

@@ -10,6 +10,8 @@
 
 namespace sluice {
 
+/// One way in which a kernel computes, and what it takes. `granted` is what the kernel is allowed, `workspace` what it
+/// then uses, which is what the slot has.
 struct KernelAlgorithm {
   std::string name;      ///< see Algorithm
   int64_t parts = 1;     ///< see Algorithm

@@ -49,6 +49,7 @@ static int64_t fusedWorkspace(train::FusedOp region) {
   return sumScratch(Cut(geometry.rows, geometry.rowExtent, Cut::sumTasks), static_cast<int>(region.getSums()));
 }
 
+/// Of the one call that takes scratch; what the runtime's constructors would refuse is an error at the op here.
 static FailureOr<int64_t> workspaceOf(Operation *op, int64_t limit) {
   if (auto fused = dyn_cast<train::FusedOp>(op))
     return fusedWorkspace(fused);
@@ -67,6 +68,8 @@ static FailureOr<int64_t> workspaceOf(Operation *op, int64_t limit) {
   }
 }
 
+// Two offers at most. The library has many engines, but which of them run is known on the GPU alone; what plans can
+// choose is how much they are granted.
 FailureOr<std::vector<KernelAlgorithm>> sluice::cudaAlgorithms(Operation *op, int64_t limit) {
   // Engines without any workspace are the exception; one that the smallest cut fits has a few MiB.
   constexpr int64_t little = int64_t(4) << 20;

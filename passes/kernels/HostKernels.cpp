@@ -79,6 +79,7 @@ FailureOr<CallAttr> sluice::callWithScratch(Operation *op) {
   return found;
 }
 
+/// The same object as the program constructs, so that its workspace and its work are what the kernel has.
 FusedGeometry sluice::geometryOf(train::FusedOp region) {
   const RankedTensorType domain = region.domain();
   const Tensor whole = tensorOf(domain);
@@ -99,6 +100,7 @@ FusedGeometry sluice::geometryOf(train::FusedOp region) {
                        TensorList(inputs.data(), inputs.size()), steps, {}, TensorList(sums.data(), sums.size()));
 }
 
+/// Throws what the runtime's constructors throw.
 static FailureOr<Offered> offeredFor(Operation *op) {
   if (auto fused = dyn_cast<train::FusedOp>(op)) {
     KernelAlgorithm only;
@@ -126,6 +128,7 @@ FailureOr<Offered> sluice::hostAlgorithms(Operation *op, const HostMachine &mach
   }
 }
 
+/// Nothing for our own kernels, which work on every machine.
 std::optional<HostTrialCase> sluice::trialOf(Operation *op, const KernelAlgorithm &algorithm) {
   if (algorithm.name.empty() || algorithm.name == "blocked")
     return std::nullopt;
@@ -139,6 +142,7 @@ std::optional<HostTrialCase> sluice::trialOf(Operation *op, const KernelAlgorith
   return trial;
 }
 
+// Threads are part of the key: a trial with others says nothing of these.
 bool HostTrialCase::operator<(const HostTrialCase &other) const {
   auto key = [](const HostTrialCase &t) {
     const ConvGeometry &g = t.geometry;
@@ -162,6 +166,8 @@ bool sluice::works(const HostTrialCase &trial) {
   }
 }
 
+/// The compiler asks kernels what they need and constructs vendor primitives to that end: with another number of
+/// threads or other instructions they would answer for another machine.
 void sluice::adoptMachine(const HostMachine &machine) {
   const int wanted = machine.threads > 0 ? machine.threads : std::max(1u, std::thread::hardware_concurrency());
   if (threads() != wanted) // else none are started that nobody needs

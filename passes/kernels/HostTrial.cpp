@@ -85,6 +85,8 @@ void sluice::crashQuietly() {
   setrlimit(RLIMIT_CORE, &noCore);
 }
 
+// `known` is the process's: what was tried is not tried again by another module or try of planning. A case counts as
+// working until its verdict is there, so that each is listed once.
 bool sluice::everythingWorks(std::vector<AlgorithmChoice> &choices, bool alternatives, const Run &run) {
   static std::map<HostTrialCase, bool> known;
   Trials fresh;

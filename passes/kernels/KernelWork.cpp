@@ -24,6 +24,7 @@ static std::string rateOf(Operation *op) {
 
 // What a profile's samples call a kernel, and by which sizes they know it.
 
+/// In the terms by which profiles file convolutions: kind, channels, extent, pixels, area of the filter and stride.
 static void describe(planner::Work &work, const ConvWork &conv) {
   static constexpr const char *passes[] = {"forward", "backward_data", "backward_weight"};
   const auto product = [](ArrayRef<int64_t> extents) { return double(llvm::product_of(extents)); };
@@ -53,6 +54,7 @@ static void describe(planner::Work &work, const MemoryWork &memory) {
   work.size = {work.bytes};
 }
 
+// The last size is that of all samples, see surroundings().
 planner::Work sluice::workOf(Operation *op, int64_t touched) {
   planner::Work work;
   work.kind = cast<HasKernel>(op).opKind();

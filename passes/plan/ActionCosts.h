@@ -9,6 +9,7 @@
 
 namespace sluice {
 
+/// Of one buffer's decision, as simulated.
 struct ActionCost {
   double seconds = 0;        ///< of copies, codec, inversion and re-runs, each on its own stream
   double stall = 0;          ///< for which compute waits because of it

@@ -15,6 +15,7 @@ std::optional<int64_t> sluice::parseSize(const std::string &text) {
   return static_cast<int64_t>(bytes);
 }
 
+/// Percentages give multiples of 256 bytes, as slots have.
 std::optional<int64_t> sluice::parseBudget(const std::string &text, int64_t keepArena, int64_t base) {
   if (text.find('%') == std::string::npos)
     return parseSize(text);

@@ -21,6 +21,9 @@ static void keepOperands(planner::Problem &problem, const PlannedBuffers &buffer
     }
 }
 
+// Seconds are those of the undoing, which waits for memory, and of all that runs again for it. An inversion that the
+// planner may use must not depend on what it also may take away: of those that save channels the other operands are
+// kept.
 void sluice::addInversions(planner::Problem &problem, func::FuncOp step, const PlannedBuffers &buffers,
                            const planner::Profile &profile) {
   for (auto &[s, found] : invertedStorages(step, buffers.storages)) {

@@ -8,6 +8,8 @@ using namespace mlir;
 using namespace sluice;
 using namespace sluice::train;
 
+// An op of no time that reads the outputs comes last: they are read when the program has run, so that nothing else may
+// have their bytes before.
 std::optional<EvaluationPlan> EvaluationPlan::make(ModuleOp module, const planner::Profile &profile,
                                                    const ProblemOptions &options,
                                                    llvm::function_ref<planner::Answer(const planner::Problem &)> keep) {
@@ -27,6 +29,7 @@ std::optional<EvaluationPlan> EvaluationPlan::make(ModuleOp module, const planne
   return plan ? std::optional(EvaluationPlan(evaluate, std::move(problem), std::move(*plan))) : std::nullopt;
 }
 
+/// An evaluation keeps everything, so that its bound and its actions say nothing.
 void EvaluationPlan::note(PlanSummary summary, int64_t enough) {
   const planner::Timeline timeline = simulate(problem, plan);
   summary.seconds = summary.keepSeconds = timeline.makespan;

@@ -101,6 +101,8 @@ private:
 
 } // namespace
 
+// Strategies of papers know no limit of the host: theirs is the plan as published, and plan-memory refuses it where it
+// copies too much.
 Answer sluice::planWithinHost(const Problem &problem, Bytes memory, const std::string &strategy, const Options &options,
                               Bytes hostRoom, const HostBytes &hostBytes) {
   if (hostRoom < 0 || hostRoom >= noBudget || (strategy != "mixed" && strategy != "auto"))

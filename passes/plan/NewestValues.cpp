@@ -11,6 +11,8 @@ void NewestValues::replace(Value root, Value now) {
   replaced[now] = root;
 }
 
+/// A view of something that was brought back is made again, of the new version: views are free, and the old one would
+/// keep the old bytes alive.
 Value NewestValues::of(OpBuilder &b, Value value) const {
   Value viewed = viewedValue(value), root = replaced.lookup(viewed);
   Value now = version.lookup(root ? root : viewed); // an op that runs again may have read a version in its first run

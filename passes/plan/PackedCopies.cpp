@@ -23,6 +23,8 @@ void sluice::packCopies(const planner::Problem &problem, const PlanRequest &requ
   }
 }
 
+/// Slots for what has a known size; tensors packed by their zeros share the pool, whose size bounds them, since how
+/// many zeros they have is only known when a step runs.
 int64_t sluice::hostBytes(const planner::Problem &problem, const PlanRequest &request, planner::Plan plan) {
   packCopies(problem, request, plan);
   int64_t slots = 0, pooled = 0;

@@ -17,6 +17,7 @@ using namespace sluice::train;
 
 namespace {
 
+/// Fills in what the planner has to know of the bytes of a problem's buffers, which are there with their ops already.
 class PackedForms {
 public:
   PackedForms(planner::Problem &problem, func::FuncOp step, const PlannedBuffers &buffers,
@@ -131,6 +132,7 @@ private:
     return std::nullopt;
   }
 
+  /// Positions, increasing, each once: what reads through two views reads once.
   std::vector<int> maskReaders(Value content) const {
     std::vector<int> readers;
     for (Value value : buffers.storages[buffers.storages.of(content)].values)

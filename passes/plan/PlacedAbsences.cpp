@@ -23,6 +23,8 @@ int PlacedAbsences::writtenBefore(int s, int position) const {
   return position;
 }
 
+/// What needs the step to be said: plans may come from a file of IR, and even a checked one may ask for what programs
+/// cannot do.
 LogicalResult PlacedAbsences::check(int s, const planner::Decision &d, const planner::Absence &away) {
   const int count = ops.size();
   if (visitorOf(storages[s]))
@@ -63,6 +65,8 @@ LogicalResult PlacedAbsences::checkVisit(int s, const planner::Decision &d) {
   return success();
 }
 
+/// Sorts what has to be done for the decision by position. Absences that share a copy with the one before have a return
+/// but no copy of their own.
 void PlacedAbsences::add(int s, const planner::Decision &d) {
   for (auto [i, away] : llvm::enumerate(d.absences)) {
     if (d.departs(i)) {
@@ -79,6 +83,8 @@ void PlacedAbsences::add(int s, const planner::Decision &d) {
   }
 }
 
+// Copies of one position are issued in the order in which the simulator serves them, which is what their times were
+// planned by: on the way out those whose bytes are needed first, on the way back those that are read first.
 LogicalResult PlacedAbsences::place() {
   const int count = ops.size();
   for (auto [s, d] : llvm::enumerate(plan.decisions)) {
@@ -123,6 +129,8 @@ int PlacedAbsences::afterValues(int s, const planner::Absence &away) const {
   return last + 1;
 }
 
+/// Whether programs can do it with this content: actions ask for a form that the codec has of its type, an op that can
+/// be undone, or readers that ask no more than a mask says.
 bool PlacedAbsences::executable(int s, const planner::Decision &d, const planner::Absence &away) const {
   Value content = contents[s];
   if (d.action == Action::Invert)

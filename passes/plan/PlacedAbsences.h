@@ -10,6 +10,7 @@
 
 namespace sluice {
 
+/// Of one function and one plan, by storages. Checks what only the step can say, and sorts what is to be done.
 class PlacedAbsences {
 public:
   /// Storages, by position k of the plan; what stands between two ops comes in the order in which it is listed here.

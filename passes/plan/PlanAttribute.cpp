@@ -15,6 +15,7 @@ namespace {
 /// First and last op that touches every buffer, for reports.
 struct Lives {
   std::vector<int> first, last;
+  /// First and last op that touch each buffer; -1 where none does.
   explicit Lives(const planner::Problem &problem)
       : first(problem.buffers.size(), -1), last(problem.buffers.size(), -1) {
     for (size_t op = 0; op < problem.ops.size(); ++op)
@@ -47,6 +48,8 @@ PlaceForm formOf(planner::Life::Form form) {
 
 } // namespace
 
+// Reports are about activations: other buffers are listed only where something happens to them. Offsets count from the
+// arena's start in the attribute, from the end of the base in the planner.
 PlanAttr sluice::planAttribute(MLIRContext *context, const planner::Problem &problem, const planner::Plan &plan,
                                const planner::Placement &placement, const PlanSummary &summary,
                                const std::vector<ActionCost> &costs, const std::vector<std::string> &nodes,
@@ -88,6 +91,8 @@ LossyPlan sluice::lossyPlan(const planner::Problem &problem, const planner::Plan
   return lossy;
 }
 
+/// By name, since the IR may have been changed or written by hand: what names no storage is an error, what the
+/// attribute leaves out stays.
 Result<planner::Plan> sluice::planOfAttribute(PlanAttr attribute, ArrayRef<StringRef> storages) {
   llvm::StringMap<int> indexOf;
   for (auto [index, name] : llvm::enumerate(storages))

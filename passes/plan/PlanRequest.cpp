@@ -69,6 +69,7 @@ const char *const sluice::secondMemoryHint =
     "; on target host the budget is of all memory, where offloading frees nothing: --host-budget=storage sends what is "
     "offloaded to a file, --host-budget=SIZE (or unlimited) to a memory of its own";
 
+// The strategy's own knobs are not looked at here: runStrategy() does, for every caller.
 Result<PlanRequest> sluice::parsePlanRequest(const std::string &strategy, const std::string &allowLossy, bool oneMemory,
                                              double errorBudget, Space home) {
   Result<planner::StrategyWords> words = planner::parseStrategy(strategy);

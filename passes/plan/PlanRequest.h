@@ -11,6 +11,7 @@
 
 namespace sluice {
 
+/// Words that were read and found to fit together; nothing has been asked of a strategy yet.
 struct PlanRequest {
   std::string name; ///< of the strategy
   planner::Options

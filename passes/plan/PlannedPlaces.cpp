@@ -16,6 +16,8 @@ int64_t PlannedPlaces::find(StringRef storage, PlaceForm form, int step) const {
   return found == offsets.end() ? -1 : found->second;
 }
 
+/// Offsets of the results, then of the workspace; -1 where the plan places none. An op that runs twice has those of the
+/// step at hand, so that what it inherited is forgotten first.
 void PlannedPlaces::note(Operation *op, ArrayRef<StringRef> results, PlaceForm form, int step) const {
   SmallVector<int64_t> list;
   for (StringRef storage : results)

@@ -8,6 +8,7 @@
 
 namespace sluice {
 
+/// Looked up while the plan is applied, as only then it is known which op makes what the plan has a place for.
 class PlannedPlaces {
 public:
   explicit PlannedPlaces(train::PlanAttr plan);

@@ -13,11 +13,15 @@ using namespace sluice::train;
 
 namespace {
 
+/// Builds one problem. Buffers come first, since ops list them by number, then what needs both: which buffers are
+/// activations, and what can be done with them.
 class Bridge {
 public:
   Bridge(const Storages &storages, const planner::Profile &profile)
       : storages(storages), profile(profile), bufferOf(storages.all().size(), -1) {}
 
+  /// Buffers before ops, which refer to them; packed forms and inversions last, as they ask which ops of the backward
+  /// half read a buffer.
   planner::Problem build(ModuleOp module, func::FuncOp step, const ProblemOptions &options) {
     problem.errorBudget = options.errorBudget;
     problem.home = options.home;
@@ -42,6 +46,8 @@ public:
   }
 
 private:
+  /// Of a storage for some part of the step. One that holds a variable from elsewhere is a visitor; its home and link
+  /// are the problem's, as all visitors have one.
   void addBuffer(int index, const Storage &storage) {
     bufferOf[index] = problem.buffers.size();
     planner::Buffer buffer;
@@ -74,6 +80,7 @@ private:
     return list;
   }
 
+  /// Positions of plans are the order of these calls.
   void addOp(Operation *op) {
     positions[op] = problem.ops.size();
     planner::Op planned;

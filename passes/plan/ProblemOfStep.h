@@ -14,6 +14,7 @@
 
 namespace sluice {
 
+/// What the problem depends on beside the step and the profile.
 struct ProblemOptions {
   Target target = Target::Host; ///< whose copies they are
   /// The base counts the staging slots of batches, too, which are all that the host arena then holds.

@@ -15,6 +15,8 @@ static void takeBytesOf(Value operand, Value result) {
       attr::set<attr::InPlace>(op, DenseI64ArrayAttr::get(op->getContext(), {static_cast<int64_t>(i)}));
 }
 
+// What runs again is newest for the clones and the op that is undone alone. Whoever comes after finds what it would
+// have found without them (`outside`): the bytes of the clones are not planned for longer.
 Rebuilt sluice::rebuild(OpBuilder &b, const StorageInversion &inversion, Value saved, bool fromHalves,
                         NewestValues &newest) {
   llvm::DenseMap<Value, Value> outside;

@@ -7,6 +7,7 @@
 
 namespace sluice {
 
+/// What rebuild() made.
 struct Rebuilt {
   mlir::Value result;
   mlir::Value first; ///< of the bytes that the result lies in: what runs again, or the result itself

@@ -24,6 +24,7 @@ static Bytes leastWorkspace(const Op &op) {
   return least;
 }
 
+// Whatever a plan does, an op finds what it touches on the device while it runs.
 Bytes memoryFloor(const Problem &problem) {
   Bytes floor = 0;
   for (int k = 0; k < static_cast<int>(problem.ops.size()); ++k) {
@@ -82,6 +83,8 @@ public:
   }
 
 private:
+  /// Least seconds to run again what makes so many bytes: the cheapest bytes first, parts of a tensor in proportion.
+  /// Infinite where all of them together are fewer.
   Seconds again(double bytes) const {
     Seconds cost = 0;
     for (auto [size, seconds] : parts) {
@@ -115,6 +118,8 @@ namespace {
 /// The bound at single positions of the program that keeps everything.
 class PositionBound {
 public:
+  /// Each op counts with its least time and its least workspace, though no one alternative may have both: the result
+  /// stays a bound.
   PositionBound(const Problem &problem, Bytes memory, Abilities actions)
       : problem(problem), memory(memory), actions(actions), accesses(accessesOf(problem)),
         live(liveBytes(problem, expand(problem, keepPlan(problem)))), rerun(problem.buffers.size(), 0) {
@@ -175,6 +180,9 @@ std::vector<int> PositionBound::peaks() const {
   return found;
 }
 
+/// The bound at one position, by splitBound(): what must be away there, what can take it away, and how fast. Every
+/// choice is the one that favours plans: the best codec of any buffer is taken for the whole link, parts of a tensor
+/// may leave, and an op's own buffers alone have to be there.
 Seconds PositionBound::at(int position) const {
   const Op &op = problem.ops[position];
   double missing = static_cast<double>(live[position] - memory);

@@ -67,6 +67,8 @@ FailedStates::Key CapacitySearch::keyOf(const std::vector<int> &unplaced) const 
   return key;
 }
 
+/// Items that may be placed next, lowest first: none as high as another one could end (dominance, as in MiniMalloc),
+/// none above the deadline. None at all where an item that nothing can lift any more lies too low.
 std::vector<CapacitySearch::Candidate> CapacitySearch::candidates(const std::vector<int> &unplaced,
                                                                   const Progress &at) const {
   Bytes height = none, fullest = 0;
@@ -99,6 +101,8 @@ std::vector<CapacitySearch::Candidate> CapacitySearch::candidates(const std::vec
   return found;
 }
 
+/// Whether all of `unplaced` fit, by trying each candidate in turn. On failure everything is as it was, and the state
+/// is remembered unless a limit ended the search: that proves nothing.
 bool CapacitySearch::solve(const std::vector<int> &unplaced, const Progress &at) {
   if (unplaced.empty())
     return true;
@@ -155,6 +159,7 @@ bool CapacitySearch::descend(const std::vector<int> &unplaced, int placed, int64
   return false;
 }
 
+/// A placed neighbour lifts an item at least so high; false where it then fits no more, or its fixed place lies below.
 bool CapacitySearch::raise(int i, Bytes to) {
   to = (to + in.items[i].alignment - 1) / in.items[i].alignment * in.items[i].alignment;
   if (to <= lowest[i])
@@ -182,6 +187,8 @@ bool CapacitySearch::refresh(int s) {
   return least + rest[s] <= capacity;
 }
 
+/// Places an item, lifts all that meet it, and brings up to date the floors of the sections that this may change. False
+/// where some section can no longer take what it has to; unwind() takes it back in either case.
 bool CapacitySearch::place(int item, Bytes at) {
   const auto &placed = in.items[item];
   work += placed.neighbours.size();

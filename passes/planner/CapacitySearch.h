@@ -47,10 +47,12 @@ public:
 
 private:
   using Progress = FailedStates::Progress;
+  /// A free item and the lowest place that it could take.
   struct Candidate {
     Bytes offset;
     int item;
   };
+  /// A change of `lowest` of an item, or of floor and witness of a section: what unwind() puts back.
   struct Undo {
     enum Kind { Lowest, Floor } kind;
     int index, oldWitness;

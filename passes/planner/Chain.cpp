@@ -55,6 +55,8 @@ double backwardBytes(const Chain &chain, int i) {
   return bytes;
 }
 
+/// The stage at hand needs its input and its output there, beside what stays of those before it; in the backward half
+/// the gradients of both come on top.
 double chainNeed(const Chain &chain, const std::vector<bool> &offloaded) {
   double need = 0, kept = 0; // kept: bytes of x_0..x_(i-1) that stay
   for (int i = 0; i <= chain.last(); ++i) {
@@ -86,6 +88,8 @@ Seconds chainBound(const Chain &chain, double memory) {
   return std::max(chainCompute(chain), 2 * excess / chain.bandwidth);
 }
 
+// Sound for any schedule, as each op has to find what it needs within the memory, whatever was done before; the largest
+// bound of all ops holds.
 Seconds chainRecomputeBound(const Chain &chain, double memory, bool offloads) {
   const double peak = chainPeak(chain), slack = byteSlack(chain);
   Seconds bound = 0;

@@ -10,6 +10,7 @@ namespace sluice::planner {
 
 namespace {
 
+/// One timeline. Each step takes for granted what the one before has found.
 class ChainReplay {
 public:
   ChainReplay(const Chain &c, double memory, const std::vector<bool> &offloaded, Release release,
@@ -54,6 +55,7 @@ private:
   const Seconds slack = 1e-9 * (1 + t.makespan);
 };
 
+/// Every op once, and a copy out and back of each tensor that is offloaded, of none else.
 Status ChainReplay::collect() {
   for (const ChainEvent &e : t.events) {
     if (e.index < 0 || e.index >= int(n) || !(e.start >= -slack) || !(e.end + slack >= e.start) ||
@@ -74,6 +76,7 @@ Status ChainReplay::collect() {
   return Success{};
 }
 
+/// Pairs of what shares compute or the link: two of them may touch, not overlap.
 Status ChainReplay::exclusive() {
   for (size_t i = 0; i < t.events.size(); ++i)
     for (size_t j = 0; j < i; ++j) {
@@ -86,6 +89,7 @@ Status ChainReplay::exclusive() {
   return Success{};
 }
 
+/// Ops take their time, forward by increasing and backward by decreasing index.
 Status ChainReplay::ordered() {
   for (size_t i = 0; i < n; ++i) {
     if (f[i].end - f[i].start + slack < c.uF[i] || b[i].end - b[i].start + slack < c.uB[i])
@@ -96,6 +100,7 @@ Status ChainReplay::ordered() {
   return b[n - 1].start + slack < f[n - 1].end ? Status(Error{"backward starts before forward ends"}) : Success{};
 }
 
+/// A copy takes the time of its bytes; out after the tensor is made, back after it is out, and before it is read.
 Status ChainReplay::copies() {
   for (size_t j = 0; j < n; ++j) {
     if (!offloaded[j])

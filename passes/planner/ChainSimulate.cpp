@@ -68,6 +68,9 @@ public:
       : chain(chain), memory(memory), offloaded(offloaded), release(release), forward(forward),
         slack(byteSlack(chain)) {}
 
+  /// The no-wait schedule of one half: each op as soon as the one before has ended and its bytes fit, each copy as soon
+  /// as its tensor is complete and the link free. In reversed time a tensor is "complete" after its last use, which is
+  /// B_i.
   Half run() {
     for (int i = 0; i <= chain.last(); ++i) {
       held += chain.moved(i);

@@ -22,6 +22,7 @@ struct ChainEvent {
   name() const; ///< "F_3", "B_3", "offload x_3", "prefetch x_3", "compress x_3", "decompress x_3", "invert x_3"
 };
 
+/// Both halves on one clock that starts with F_0.
 struct ChainTimeline {
   std::vector<ChainEvent> events; ///< by start
   Seconds makespan = 0;

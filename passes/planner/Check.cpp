@@ -8,6 +8,7 @@
 
 namespace sluice::planner {
 
+/// Numbers and indices, so that nothing after it reads beyond an array.
 Status PlanCheck::shape() {
   const int n = problem.ops.size();
   if (plan.decisions.size() != problem.buffers.size())
@@ -33,6 +34,7 @@ Status PlanCheck::shape() {
   return Success{};
 }
 
+/// Only forward ops that may run again do, after their first run.
 Status PlanCheck::segment(const Recompute &r) const {
   const int n = problem.ops.size();
   if (r.before < 0 || r.before >= n)
@@ -46,6 +48,8 @@ Status PlanCheck::segment(const Recompute &r) const {
   return Success{};
 }
 
+/// The program that the plan describes: all runs in order, where each position begins, and what each run uses of each
+/// buffer. Everything else here is read off these lists.
 Status PlanCheck::layOut() {
   uses.resize(problem.buffers.size());
   std::vector<std::vector<const Recompute *>> before(problem.ops.size());
@@ -95,6 +99,7 @@ bool PlanCheck::isRewritten(int b) const {
   return std::any_of(uses[b].begin(), uses[b].end(), [&](const Use &use) { return use.writes && runs[use.run].again; });
 }
 
+/// What each buffer is to have done to it, whatever its absences.
 Status PlanCheck::decisions() {
   for (int b = 0; b < static_cast<int>(plan.decisions.size()); ++b) {
     const Decision &d = plan.decisions[b];
@@ -176,6 +181,8 @@ int PlanCheck::lastOfValues(int b) const {
   return tail ? last : -1;
 }
 
+/// The buffer's bytes as changes at runs: those of its lives, less those of its absences, and the forms that stand in
+/// for it meanwhile. Until the raw bytes are free, and while they return, both count.
 void PlanCheck::addLiveBytes(int b, std::vector<Bytes> &change) const {
   const Decision &d = plan.decisions[b];
   const Bytes size = padded(problem.buffers[b].bytes);
@@ -232,6 +239,8 @@ void PlanCheck::addLiveBytes(int b, std::vector<Bytes> &change) const {
       }
 }
 
+/// Live bytes and workspace of each run against the memory. Inversions of one position run one after the other, before
+/// its first run, in the largest of their workspaces.
 Status PlanCheck::bytes() {
   std::vector<Bytes> change(runs.size() + 1, 0);
   for (int b = 0; b < static_cast<int>(problem.buffers.size()); ++b)

@@ -82,6 +82,8 @@ static bool restoresBits(Codec codec) {
   return std::find(std::begin(exact), std::end(exact), codec.kind) != std::end(exact);
 }
 
+/// Each use of the buffer against one absence: nothing is written once it was copied, used while it is away, or read by
+/// the forward half after it was rounded. Uses of an inversion count as those of the run behind it.
 Status PlanCheck::absence(int b, const Decision &d, size_t i) const {
   const Absence &a = d.absences[i];
   const bool returns = factsOf(d.action).returns;

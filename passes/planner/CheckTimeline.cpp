@@ -15,6 +15,8 @@ struct Span {
   Seconds start, end;
 };
 
+/// One timeline. The first step, over all streams, and the second, over compute, leave `starts` and `ends` by position,
+/// which copies are then held against.
 class TimelineCheck {
 public:
   TimelineCheck(const Problem &problem, const Plan &plan, const Timeline &timeline)
@@ -72,6 +74,7 @@ std::string text(Seconds a) {
   return s.str();
 }
 
+/// One thing at a time on each stream, by start; a link without duplex is one stream for both directions.
 Status TimelineCheck::streams() {
   std::map<Stream, Seconds> freeAt;
   for (const Event &e : timeline.events) {
@@ -90,6 +93,8 @@ Status TimelineCheck::streams() {
   return Success{};
 }
 
+/// Compute runs what the plan says in the plan's order, with the codecs and inversions of a position where they belong,
+/// and nothing shorter than it takes.
 Status TimelineCheck::order() {
   std::vector<std::pair<int, bool>> expected; // op, again
   for (int k = 0; k < static_cast<int>(problem.ops.size()); ++k) {
@@ -171,6 +176,8 @@ Status TimelineCheck::codecs() {
   return Success{};
 }
 
+/// Copies and jobs of the codec stream by buffer, each on the stream of its arena and of a buffer whose action has
+/// such.
 Status TimelineCheck::collect() {
   for (const Event &e : timeline.events) {
     if (e.stream == Stream::Compute)
@@ -258,6 +265,8 @@ Status TimelineCheck::reuse(int b, const Absence &away, Span i) {
   return Success{};
 }
 
+/// The four times of one absence, `o` its copy out and `i` the one back: leaves when the content is there, is gone
+/// before its bytes are used again, returns when its op has ended, and is back before it is read.
 Status TimelineCheck::absence(int b, const Absence &away, Span o, Span i) {
   if (away.leaveAfter >= 0 && o.start + slack < ends[away.leaveAfter])
     return Error{"copy out of " + name(b) + " starts at " + text(o.start) + ", op " + std::to_string(away.leaveAfter) +

@@ -9,6 +9,7 @@
 
 namespace sluice::planner {
 
+/// What goes over the link, zeros among it unless they stay (Problem::zerosStay).
 Bytes copiedBytes(const Problem &problem, int buffer, const Decision &decision) {
   const Bytes raw = problem.buffers[buffer].bytes;
   if (decision.codec.kind == Codec::Zvc)

@@ -7,6 +7,8 @@
 
 namespace sluice::planner {
 
+/// Errors of independent roundings add up as squares: each of so many tensors may have a share 1 / sqrt(tensors) of the
+/// error that a codec of all of them has.
 std::optional<double> usualError(Codec codec, size_t tensors) {
   if (codec && !rounds(codec))
     return 0;
@@ -30,6 +32,7 @@ std::optional<double> usualError(Codec codec, size_t tensors) {
   return all / std::sqrt(static_cast<double>(std::max<size_t>(1, tensors)));
 }
 
+/// Infinite where nobody knows an error: such a decision fits no error budget.
 double errorOf(const Buffer &buffer, const Decision &decision) {
   if (factsOf(decision.action).absences == Absences::None)
     return 0;

@@ -24,6 +24,7 @@ using nlohmann::json;
 static constexpr double largest = 1e30;
 static constexpr size_t mostBytes = size_t{64} << 20;
 
+/// Limited, since all of it is parsed in memory.
 Result<std::string> readInput(const std::string &path) {
   // Without O_NONBLOCK a pipe that nobody writes would block here before its kind is known.
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -52,6 +53,7 @@ Result<std::string> readInput(const std::string &path) {
   return text;
 }
 
+/// The array under `key`; where it may be missing, so many zeros.
 static std::vector<double> numbers(const json &root, const char *key, std::optional<size_t> ifMissing = {}) {
   if (!root.contains(key)) {
     if (ifMissing)
@@ -97,6 +99,7 @@ static OpKind kindOf(const json &op, size_t index) {
                            (op.is_string() ? ", there are " + listed(names) : ", not a string"));
 }
 
+/// Throws what is wrong, with key and value; the last word is checkChain()'s.
 static ChainFile readChain(const json &root) {
   if (!root.is_object())
     throw std::runtime_error("a problem must be an object");
@@ -175,6 +178,7 @@ static const std::string &identifier(const std::string &cell, int line) {
 /// Packing takes time that grows with the square of the items.
 static constexpr size_t mostItems = 100'000;
 
+/// Throws what is wrong, with the line. Other columns are passed over, and so are empty lines.
 static std::vector<PackItem> readItems(const std::string &text) {
   std::istringstream stream(text);
   std::string line;

@@ -12,6 +12,7 @@
 
 namespace sluice::planner {
 
+/// A chain problem as read.
 struct ChainFile {
   Chain chain;
   std::optional<double> memory; ///< bytes; "memory" of the file

@@ -31,6 +31,8 @@ static std::vector<int> nextAccesses(const Problem &problem, const Plan &plan, c
   return next;
 }
 
+/// Between the last access of the forward half and the next one, which a recomputation or an inversion may move
+/// forward.
 std::vector<Gap> gapsOf(const Problem &problem, const Plan &plan) {
   const std::vector<Accesses> accesses = accessesOf(problem);
   const int n = problem.ops.size();
@@ -72,6 +74,7 @@ static std::vector<std::vector<int>> accessedAt(const Problem &problem, const Pl
   return at;
 }
 
+// All gaps of a buffer are those between neighbouring positions of accesses, in whichever half.
 std::vector<std::vector<Gap>> gapsOf(const Problem &problem, const Plan &plan, Gaps gaps) {
   std::vector<std::vector<Gap>> all(problem.buffers.size());
   if (gaps == Gaps::Longest) {
@@ -104,6 +107,8 @@ static Absence absenceIn(Gap gap, const std::vector<int> &writers) {
   return {after == writers.begin() ? -1 : *std::prev(after), gap.first, gap.last, gap.last + 1};
 }
 
+// Inversions first: when they run decides which gaps their sources have. Buffers that visit have their own absence,
+// which withVisits() places.
 void widenGaps(const Problem &problem, Plan &plan, Gaps gaps) {
   placeInversions(problem, plan);
   const std::vector<Accesses> accesses = accessesOf(problem);

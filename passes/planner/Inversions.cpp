@@ -8,6 +8,8 @@ namespace sluice::planner {
 
 namespace {
 
+/// Of all inversions of one plan. Positions that others need are gathered first, then each inversion is placed once its
+/// sources are.
 class Placement {
 public:
   Placement(const Problem &problem, Plan &plan) : problem(problem), plan(plan), accesses(accessesOf(problem)) {}
@@ -44,6 +46,7 @@ private:
   std::vector<State> state;
 };
 
+/// When each content is wanted and each source is there, by the ops, by what runs again, and by other inversions.
 void Placement::collect() {
   const int n = problem.ops.size(), buffers = problem.buffers.size();
   wanted.assign(buffers, n);
@@ -127,6 +130,8 @@ int Placement::best(int b, int earliest, int latest) const {
   return found;
 }
 
+/// One inversion, after those of its sources (earliest()). State::Visiting tells a circle: two buffers that would be
+/// rebuilt from each other are not rebuilt.
 void Placement::place(int b) {
   if (state[b] != State::Open)
     return;
@@ -161,6 +166,7 @@ static bool writtenInBackward(const Problem &problem, int buffer, const Absence 
   return false;
 }
 
+// See the header for the three reasons: a forward reader after the return, a backward writer before it, an inversion.
 bool mayRound(const Problem &problem, const Plan &plan, int buffer, Codec codec) {
   if (!rounds(codec))
     return true;

@@ -17,6 +17,7 @@ static Bytes roundUp(Bytes offset, Bytes alignment) { return (offset + alignment
 
 static bool meet(const PackItem &a, const PackItem &b) { return a.lower < b.upper && b.lower < a.upper; }
 
+// Sums are bounded here once, so that no arithmetic below can overflow.
 Status checkItems(const std::vector<PackItem> &items) {
   const Bytes largest = Bytes(1) << 60;
   const int64_t mostTime = 1'000'000'000'000'000;
@@ -49,6 +50,8 @@ Status checkItems(const std::vector<PackItem> &items) {
   return Success{};
 }
 
+// In order of birth, against the two neighbours by offset of those that live: what lives at one time does not overlap,
+// or it would have been found before.
 std::optional<std::pair<int, int>> fixedOverlap(const std::vector<PackItem> &items) {
   std::vector<int> byBirth;
   for (size_t i = 0; i < items.size(); ++i)
@@ -134,6 +137,8 @@ public:
     Bytes offset, end;
   };
 
+  /// By offset, in blocks of at most `most` items, so that meeting() passes over all that live at other times. A full
+  /// block is halved.
   void insert(const One &one) {
     auto after = std::upper_bound(blocks.begin(), blocks.end(), one.offset,
                                   [](Bytes o, const Block &b) { return o < b.items[0].offset; });
@@ -167,6 +172,7 @@ public:
 
 private:
   static constexpr size_t most = 128;
+  /// Neighbours by offset, with the span of all their lifetimes.
   struct Block {
     std::vector<One> items;
     int64_t lower = 0, upper = 0;
@@ -208,6 +214,8 @@ private:
     placed.insert({items[i].lower, items[i].upper, offset, offset + items[i].size});
   }
 
+  /// Where an item goes: into the smallest gap between placed items that live when it does, or into the lowest, or on
+  /// top.
   Bytes find(const PackItem &item) const {
     Bytes best = -1, bestGap = 0, top = 0;
     placed.meeting(item, [&](const Placed::One &p) {
@@ -230,6 +238,7 @@ private:
   Bytes height = 0;
 };
 
+/// Items by a key, the largest first.
 struct Order {
   const char *name;
   double (*key)(const PackItem &); ///< descending
@@ -270,6 +279,8 @@ constexpr double mostRepeated = 4e8, mostSearched = 7e7;
 
 } // namespace
 
+// Orders first, then repeated fits, then the exact search: each only while what it has is above the target, and only as
+// far as the number of items lets it end in a second or so. `optimal` is proved by the load alone, or by the search.
 Packing pack(const std::vector<PackItem> &items, const PackOptions &options) {
   Packing best;
   best.height = std::numeric_limits<Bytes>::max();
@@ -312,6 +323,7 @@ Packing pack(const std::vector<PackItem> &items, const PackOptions &options) {
   return best;
 }
 
+/// Named by tensor and first step, so that messages can tell the lives of one tensor apart.
 std::vector<PackItem> packItems(const Problem &problem, const Program &program) {
   std::vector<PackItem> items;
   for (const Life &life : program.lives) {

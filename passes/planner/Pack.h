@@ -40,6 +40,8 @@ struct PackOptions {
   int64_t workLimit = 1'000'000'000;
 };
 
+/// What pack() found. Offsets count from the start of the arena that is packed, which for programs is the end of the
+/// base.
 struct Packing {
   Bytes height = 0;            ///< largest offset + size
   Bytes load = 0;              ///< largest total size alive at one time: no packing is lower

@@ -6,6 +6,8 @@
 
 namespace sluice::planner {
 
+// Between two neighbouring times at which something begins or ends the same items live: a section. Neighbours are found
+// pair by pair, which bounds the items for which the search is worth its space.
 PackInstance::PackInstance(const std::vector<PackItem> &from) {
   std::vector<int64_t> times;
   for (const PackItem &item : from) {

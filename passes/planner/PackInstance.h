@@ -11,6 +11,7 @@ namespace sluice::planner {
 
 /// Items by section, an interval between neighbouring starts and ends. Immutable and shared by all searches.
 struct PackInstance {
+  /// Items must pass checkItems(); they are copied.
   explicit PackInstance(const std::vector<PackItem> &items);
 
   struct Item {

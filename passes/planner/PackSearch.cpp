@@ -48,6 +48,8 @@ int64_t shareOf(int64_t left, bool targetAsked, bool targetEnough) {
 
 } // namespace
 
+// A capacity that fails exhaustively right above the ones that are known to fail moves the proof up; one that runs out
+// of nodes proves nothing, and the next ask lies higher.
 void searchPacking(const std::vector<PackItem> &items, const PackOptions &options, Packing &best) {
   const PackInstance in(items);
   const Bytes load = packLoad(items), target = std::max(load, options.goodEnough);

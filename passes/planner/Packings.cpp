@@ -21,6 +21,8 @@ static std::optional<Seconds> secondsOf(Codec form, Bytes raw, const Profile &pr
   return std::nullopt;
 }
 
+/// Forms with a mask come last, so that of two that save as much the one whose readers need nothing is found first. A
+/// form whose speed the profile does not know is none.
 std::vector<Encoding> packingsOf(Bytes raw, Comparison compared, const Profile &profile,
                                  const std::function<Bytes(Codec)> &bytesOf, bool rates) {
   std::vector<Codec> packed;

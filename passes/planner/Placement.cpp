@@ -22,6 +22,8 @@ static std::vector<Life> inOrderOfBirth(const Program &program) {
   return lives;
 }
 
+// By moments a workspace and the form that is packed after its op need not meet, though they share a step. Packing
+// finer lives may still end higher, as heuristics do.
 Placement placeLives(const Problem &problem, const Plan &plan, Bytes enough) {
   const std::vector<Life> lives = inOrderOfBirth(expand(problem, plan));
   std::vector<PackItem> moments, steps;

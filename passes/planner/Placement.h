@@ -15,6 +15,7 @@ struct Place {
   Bytes offset = 0;
 };
 
+/// Where lives lie in the arena.
 struct Placement {
   std::vector<Place> places; ///< of every life that has bytes
   Bytes arena = 0;           ///< base included

@@ -80,6 +80,7 @@ struct Recompute {
   std::vector<int> ops;
 };
 
+/// Positions alone; seconds are simulate()'s. A plan is complete when all absences have their positions.
 struct Plan {
   std::string strategy;
   std::vector<Decision> decisions;   ///< one per buffer of the Problem

@@ -23,10 +23,12 @@ public:
   }
 
 private:
+  /// One run of an op, at the position of the op that it stands before or is.
   struct Run {
     int op, position;
     bool again;
   };
+  /// What one run does with one buffer; `run` is its index in `runs`.
   struct Use {
     int run;
     bool reads, writes;

@@ -13,6 +13,8 @@ namespace {
 
 using What = PoolRequest::What;
 
+/// Free blocks by offset, for merging and for the high end, and by size, for best fit. Pools lie one byte apart, so
+/// that blocks of two never touch.
 class Allocator {
 public:
   /// A pool of its own: it touches no other, so that their blocks never merge.
@@ -21,6 +23,7 @@ public:
     end += bytes + 1;
   }
 
+  /// A freed block merges with the free ones on both sides.
   void release(int block) {
     const auto used = blocks.find(block);
     auto [offset, bytes] = used->second;
@@ -155,6 +158,7 @@ std::optional<Bytes> searchPool(const std::vector<PoolRequest> &requests, Bytes 
   return std::nullopt;
 }
 
+// What CNMeM does when a pool is full: it asks for another one.
 Bytes grownPools(const std::vector<PoolRequest> &requests) {
   Allocator allocator;
   Bytes total = poolLoad(requests);

@@ -13,6 +13,7 @@ static constexpr Bytes largestTotal = Bytes(1) << 60, largestAlignment = Bytes(1
 
 static bool badSeconds(Seconds s) { return !std::isfinite(s) || s < 0; }
 
+/// Indices within the problem, figures that are finite and not negative.
 static Status checkOp(const Problem &problem, int k) {
   const Op &op = problem.ops[k];
   const std::string who = "op " + std::to_string(k) + " '" + op.name + "' ";
@@ -64,6 +65,7 @@ static Status checkVisitor(const Problem &problem, int k) {
   return Success{};
 }
 
+/// As checkOp(); a mask has backward readers alone, an inversion has sources other than the buffer itself.
 static Status checkBuffer(const Problem &problem, int k) {
   const Buffer &buffer = problem.buffers[k];
   const std::string who = "buffer " + std::to_string(k) + " '" + buffer.name + "' ";
@@ -105,6 +107,7 @@ static Status checkBuffer(const Problem &problem, int k) {
   return Success{};
 }
 
+// All sizes together fit an int64_t with room to spare (largestTotal), so that sums of them are never checked again.
 Status checkProblem(const Problem &problem) {
   Bytes total = problem.base;
   if (problem.base < 0 || problem.base > largestTotal)

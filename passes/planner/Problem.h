@@ -40,6 +40,7 @@ struct Rerun {
   std::vector<int> reads, writes;
 };
 
+/// One kernel of the step, or what stands for several. An in-place op lists its buffer among reads and writes.
 struct Op {
   std::string name; ///< ONNX node and what is done for it, for reports
   OpKind kind = OpKind::Other;
@@ -92,6 +93,7 @@ struct Inversion {
   std::optional<double> error = {};             ///< as Buffer::errors, of what is rebuilt; empty: it has no bound
 };
 
+/// Bytes that come and go in the step.
 struct Buffer {
   std::string name; ///< ONNX tensor that it holds
   Bytes bytes = 0;
@@ -150,6 +152,7 @@ struct Link {
   std::optional<double> contention = std::nullopt;
 };
 
+/// Everything that strategies, simulator and checker are told; checkProblem() refuses what makes no sense.
 struct Problem {
   std::vector<Op> ops; ///< forward, then backward with updates, in program order
   std::vector<Buffer> buffers;

@@ -54,6 +54,8 @@ static double rateNear(const std::vector<Sample> &samples, const std::vector<dou
   return std::exp(sum / weights);
 }
 
+/// Measured rates of similar sizes where there are some; else a roofline: arithmetic or traffic, whichever takes
+/// longer, at the profile's efficiencies. Samples of another list of sizes are those of another version.
 Seconds Profile::estimate(const Work &work) const {
   const bool arithmeticKind = work.kind == OpKind::Conv || work.kind == OpKind::FullyConnected;
   auto measured = samples.find(work.sample);
@@ -122,6 +124,7 @@ static Rates readRates(const json &root) {
   return rates;
 }
 
+/// Measured times, which programs write with --profile-out; the last one of a node and op counts.
 static void readOps(const json &root, Profile &profile) {
   if (!root.contains("ops"))
     return;
@@ -137,6 +140,7 @@ static void readOps(const json &root, Profile &profile) {
   }
 }
 
+/// Kernels that --calibrate measured. All of one kind have as many sizes, so that they can be compared.
 static void readSamples(const json &root, Profile &profile) {
   if (!root.contains("samples"))
     return;
@@ -171,6 +175,7 @@ static void readEngines(const json &root, Profile &profile) {
   }
 }
 
+/// Of tensors under codecs, by --profile-errors of a program; a codec that this compiler does not know is passed over.
 static void readErrors(const json &root, Profile &profile) {
   if (!root.contains("errors"))
     return;
@@ -256,6 +261,8 @@ Result<Profile> loadProfile(const std::string &nameOrFile) {
   return profile ? profile : Error{nameOrFile + ": " + profile.error()};
 }
 
+// What must be there is said here, with its key: without it estimates would be infinite or nothing, and a plan made of
+// them wrong without an error.
 Result<Profile> loadDevice(const std::string &device, const std::string &measured, Space home) {
   Result<Profile> profile = loadProfile(device), own = measured.empty() ? Profile() : loadProfile(measured);
   if (!profile || !own)
@@ -277,6 +284,8 @@ Result<Profile> loadDevice(const std::string &device, const std::string &measure
   return profile;
 }
 
+/// What a program measured on its own replaces what is said of the device, entry by entry. A link without a speed says
+/// only what contention is.
 void overrideWith(Profile &profile, const Profile &own) {
   for (const auto &[key, op] : own.ops)
     profile.ops[key] = op;

@@ -68,6 +68,7 @@ std::vector<double> productSize(double rows, double inner, double columns);
 /// caches hold that.
 double surroundings(double bytes);
 
+/// Of one device. Absent figures are 0 or empty, which each of them says what it means.
 struct Profile {
   std::string device, provenance;
   int threads = 0;
@@ -84,6 +85,7 @@ struct Profile {
   /// refuses ("refused":true instead of "error").
   std::map<std::string, std::map<Codec, double>> errors;
 
+  /// What a program measured of a node's op; null where the profile has none.
   const MeasuredOp *measured(const std::string &node, const std::string &op) const;
 
   /// The rate of the nearest samples of the work's kind, and a launch at least. Without any, a roofline: arithmetic at

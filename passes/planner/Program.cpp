@@ -23,6 +23,7 @@ static void note(Accesses &a, int op, Phase phase) {
     a.firstLater = op;
 }
 
+// "Later" accesses are all that no forward op makes, of updates, too.
 std::vector<Accesses> accessesOf(const Problem &problem) {
   std::vector<Accesses> all(problem.buffers.size());
   for (int op = 0; op < static_cast<int>(problem.ops.size()); ++op) {
@@ -80,6 +81,8 @@ const Encoding *encodingOf(const Buffer &buffer, Codec codec) {
   return nullptr;
 }
 
+/// Steps in order, and where each position begins. Segments of one position keep the order in which the plan lists
+/// them.
 static void insertSteps(const Problem &problem, const Plan &plan, Program &program) {
   const int n = problem.ops.size();
   std::vector<std::vector<const Recompute *>> before(n);

@@ -12,6 +12,8 @@ namespace sluice::planner {
 
 static bool holds(const std::vector<int> &list, int b) { return std::find(list.begin(), list.end(), b) != list.end(); }
 
+// A buffer comes back exactly if all its forward writers run again and each finds what it read before: by the end of
+// the forward half nobody else has written over that, nor a backward op until then.
 Recomputation::Recomputation(const Problem &problem)
     : problem(problem), accesses(accessesOf(problem)), firstOverwrite(problem.buffers.size(), problem.ops.size()),
       writers(problem.buffers.size()), can(problem.buffers.size(), false), seconds(problem.buffers.size(), 0) {
@@ -85,6 +87,7 @@ bool Recomputation::goesWith(int input, int buffer, double dearer) const {
          rate(input) <= dearer * rate(buffer);
 }
 
+// A worklist: what an op writes goes with it, as its re-run brings back all of it.
 std::vector<int> Recomputation::closure(const std::vector<int> &buffers, double dearer) const {
   std::set<int> closed;
   std::vector<int> work = buffers;
@@ -106,6 +109,8 @@ std::vector<int> Recomputation::closure(const std::vector<int> &buffers, double 
   return {closed.begin(), closed.end()};
 }
 
+// A re-run reads what must be there by then, so that dropped inputs are needed as early as the op itself: positions
+// only go down, from op to op backwards, until nothing changes.
 void Recomputation::apply(const std::vector<int> &buffers, Plan &plan) const {
   const int never = std::numeric_limits<int>::max();
   std::vector<int> needed(problem.buffers.size(),
@@ -143,6 +148,7 @@ void Recomputation::apply(const std::vector<int> &buffers, Plan &plan) const {
     plan.recomputes.push_back({at, list});
 }
 
+// The content is the same at every re-run only where nothing else goes with it: one op, one output, inputs that stay.
 void Recomputation::applyAgain(const std::vector<int> &buffers, Plan &plan) const {
   const std::set<int> dropped(buffers.begin(), buffers.end());
   std::map<int, std::set<int>> segments;
@@ -187,6 +193,7 @@ struct LaterRerun {
 
 } // namespace
 
+/// Second and later re-runs of ops that make one buffer anew; those are what can be left out one by one.
 static std::vector<LaterRerun> laterReruns(const Problem &problem, const Program &program) {
   std::vector<LaterRerun> found;
   std::vector<int> lastAccess(problem.buffers.size(), -1);
@@ -204,6 +211,7 @@ static std::vector<LaterRerun> laterReruns(const Problem &problem, const Program
   return found;
 }
 
+// The dearest first, as long as the buffer's bytes fit all the time between its last access and the re-run.
 void Recomputation::giveBack(Bytes memory, Plan &plan) const {
   const Program program = expand(problem, plan);
   std::vector<Bytes> live = liveBytes(problem, program);

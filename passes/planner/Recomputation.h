@@ -13,6 +13,7 @@ namespace sluice::planner {
 /// Facts about re-running forward ops that hold for every plan of a problem.
 class Recomputation {
 public:
+  /// The problem must outlive it.
   explicit Recomputation(const Problem &problem);
 
   /// True when the buffer can be dropped after its last forward access and come back before its first backward reader:

@@ -10,6 +10,7 @@ namespace sluice::planner {
 /// Begins with the live bytes of a plan, base and workspaces included; callers add what they decide on top of it.
 class Room {
 public:
+  /// `memory` counts the base. A position is an op of the problem with all that runs again before it.
   Room(const Problem &problem, Bytes memory, const Plan &plan);
 
   bool fits() const { return over == 0; }

@@ -24,6 +24,7 @@ struct Copy {
   double contention;         ///< seconds that compute loses per unit of work
 };
 
+/// A direction of a link, or of the codec stream: serves its queue in order, one copy at a time.
 struct Engine {
   Event::What what;
   Stream stream;
@@ -35,6 +36,8 @@ struct Engine {
   Seconds start = 0;
 };
 
+/// One run of a plan. `now` only goes forward; an op or copy that could start at a moment does, whatever follows from
+/// it.
 class Simulation {
 public:
   Simulation(const Problem &problem, const Plan &plan) : problem(problem), plan(plan), program(expand(problem, plan)) {
@@ -101,6 +104,7 @@ void Simulation::prepareCopies(int b, const Decision &d) {
     timeline.hostBytes += aligned(problem, d.codec.kind == Codec::Zvc ? problem.buffers[b].bytes : bytes);
 }
 
+/// Queues in the order in which programs issue copies: by the op that they follow, then by who waits for them.
 void Simulation::prepare() {
   for (int b = 0; b < static_cast<int>(plan.decisions.size()); ++b) {
     const Decision &d = plan.decisions[b];
@@ -124,6 +128,7 @@ void Simulation::prepare() {
   timeline.peakBytes = planner::peakBytes(problem, program);
 }
 
+/// For each position how far each queue must have come, as positions wait for copies of their own and all before.
 void Simulation::prepareWaits() {
   const size_t n = problem.ops.size();
   for (Engine *engine : engines) {
@@ -147,6 +152,8 @@ void Simulation::prepareWaits() {
   }
 }
 
+/// For the report: which buffer's copy compute has waited for. Times are compared exactly, as `now` is the end of the
+/// event that let it go on.
 void Simulation::noteWait(const Step &step) {
   if (now <= readySince)
     return;
@@ -188,6 +195,8 @@ bool Simulation::stepMayStart() const {
                      [&](const Engine *engine) { return engine->done >= engine->needed[position]; });
 }
 
+/// Books the next step with the codecs and inversions around it, as one stretch of the compute stream: what copies cost
+/// it is spread over all of it when it ends.
 void Simulation::startCompute() {
   if (!stepMayStart())
     return;
@@ -209,6 +218,7 @@ void Simulation::startCompute() {
   computing = true;
 }
 
+/// Copies are issued with the op before them, in the order of the queue.
 bool Simulation::mayStart(const Engine &engine) const {
   if (engine.busy || engine.done == engine.queue.size())
     return false;
@@ -230,6 +240,7 @@ bool Simulation::isNext(const Engine &engine, const Engine &other) const {
   return mine < theirs || (mine == theirs && engine.what == Event::What::CopyOut);
 }
 
+/// Where both directions share an engine, what leaves goes first; on one stream for both, what was issued first.
 void Simulation::startCopies() {
   auto start = [&](Engine &engine, bool free) {
     if (!free || !mayStart(engine))
@@ -249,6 +260,7 @@ void Simulation::startCopies() {
   start(unpack, !pack.busy);
 }
 
+/// Bytes a second of the copy at hand; of codecs, whose work is seconds, 1.
 double Simulation::rate(const Engine &engine) const {
   if (&engine == &pack || &engine == &unpack)
     return 1;

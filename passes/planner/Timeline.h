@@ -13,6 +13,7 @@ namespace sluice::planner {
 
 using Stream = StreamId;
 
+/// One thing that runs on one stream without a break.
 struct Event {
   /// Encode and Decode run on the codec stream for Action::Compress, on the compute stream for Action::Encode.
   enum class What { Run, Rerun, CopyOut, CopyIn, Encode, Decode, Invert };
@@ -30,6 +31,7 @@ struct Wait {
   bool forMemory = false; ///< true: for bytes to leave; false: for content to return
 };
 
+/// A step, from the first op's start at 0.
 struct Timeline {
   std::vector<Event> events; ///< by start
   std::vector<Wait> waits;

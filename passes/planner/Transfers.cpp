@@ -56,6 +56,8 @@ public:
       : problem(problem), memory(memory), plan(plan), mirrored(mirrored), mayStay(mayStay), positions(problem, plan),
         n(problem.ops.size()) {}
 
+  /// Position by position: copies that may begin queue up, what is read no more counts as held, and release() lets go
+  /// of what memory needs. Time goes on with the ops, and with the copies that were waited for.
   void run() {
     std::vector<std::vector<Trip>> complete(n + 1), unread(n + 1); // positions where copies may begin, gaps do
     for (int b = 0; b < static_cast<int>(plan.decisions.size()); ++b) {
@@ -81,12 +83,14 @@ public:
   }
 
 private:
+  /// Of one absence: on the way out of this half, mirrored or not.
   struct Copy {
     Trip trip;
     int gapFirst;
     Seconds since, seconds; ///< when it may begin, and how long it takes
     Seconds end = 0;        ///< of one that has begun
   };
+  /// The link or the codec stream, which serves one copy after the other.
   struct Engine {
     /// Not begun. First those whose gaps begin first; of equals, in the order in which the other half wants them.
     std::map<std::tuple<int, int, int>, Copy> waiting;
@@ -119,6 +123,7 @@ private:
     return true;
   }
 
+  /// The copy of a trip may begin from now on. Waiting ones are served by whose gap begins first.
   void arrive(Trip trip) {
     const int b = trip.buffer;
     const Decision &d = plan.decisions[b];
@@ -131,6 +136,7 @@ private:
                                    Copy{trip, gapFirst(trip), now, seconds});
   }
 
+  /// Issues the copy after what the engine has begun; when it ends is known from here on.
   void beginNext(Engine &engine) {
     Copy copy = engine.waiting.begin()->second;
     engine.waiting.erase(engine.waiting.begin());
@@ -249,6 +255,7 @@ void giveBackShortest(const Problem &problem, Bytes memory, Plan &plan) {
 
 } // namespace
 
+// Both orders of the two walks are simulated unless the first one leaves nothing to wait for.
 bool placeTransfers(const Problem &problem, Bytes memory, Plan &plan, Placing placing) {
   widenGaps(problem, plan, placing.gaps);
   if (peakBytes(problem, expand(problem, plan)) > memory)

@@ -17,6 +17,7 @@ bool hasVisitors(const Problem &problem) {
 
 namespace {
 
+/// Visitors in the order of their buffers, each in what room the ones before have left.
 class Visits {
 public:
   Visits(const Problem &problem, Bytes memory, Plan &plan)
@@ -41,6 +42,8 @@ private:
     return plan;
   }
 
+  /// Earlier and later, each by itself: room may be on one side alone. What is given to the visitor is taken from the
+  /// room of those that follow.
   void widen(int b) {
     Absence &absence = plan.decisions[b].absences.front();
     const Bytes bytes = aligned(problem, problem.buffers[b].bytes);

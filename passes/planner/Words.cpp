@@ -18,6 +18,7 @@ std::optional<double> leadingNumber(const std::string &text, std::string &unit) 
   return std::strtod(digits.c_str(), nullptr);
 }
 
+/// Binary units alone: MB would be read as either.
 std::optional<double> parseBytes(const std::string &text) {
   constexpr std::pair<const char *, double> units[] = {
       {"", 1}, {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}};

@@ -32,14 +32,19 @@ namespace sluice::planner {
 
 namespace {
 
+/// A tensor that lies idle across the peak. Scores are divided by the largest of each kind.
 struct Candidate {
   int buffer;
   Gap gap;
   std::array<double, 3> scores; ///< DOA, AOA, WDOA
 };
 
+/// Candidates of a problem and what weights make of them. SWDOA is no number of a tensor alone: it is what is still
+/// above memory while the tensor is idle, and so worked out again after every choice.
 class Swapper {
 public:
+  /// Only idle times across the peak count, as others would not lower it. AOA divides a negative DOA by the size: of
+  /// copies that do not fit their idle time, large ones are the worst.
   Swapper(const Problem &problem, Bytes memory, Bytes minSize) : problem(problem), memory(memory) {
     const Program program = expand(problem, keepPlan(problem));
     live = liveBytes(problem, program);
@@ -66,6 +71,8 @@ public:
     }
   }
 
+  /// Tensors by falling score until no position is above memory, or none is left; `weights` are of DOA, AOA, WDOA and
+  /// SWDOA.
   std::vector<int> choose(const std::vector<double> &weights) const {
     std::vector<Bytes> load = live;
     std::vector<Candidate> left = candidates;
@@ -130,6 +137,8 @@ static Seconds slowest(const Problem &problem) {
   return seconds;
 }
 
+/// All candidates at once tell first whether any weights can do. A choice that does not fit has a value, too, for the
+/// search to go on by: worse than every plan's, and the worse the more it lacks.
 static Answer planAutoSwap(const Problem &problem, Bytes memory, const Options &options) {
   const Combiner combiner(problem, memory, options);
   Attempt best = combiner.attempt({});

@@ -25,6 +25,8 @@ double likeness(const Point &a, const Point &b, double length) {
   return (1 + r + r * r / 3) * std::exp(-r);
 }
 
+/// A Gaussian process through all points that are known. `factor` is Cholesky's of their covariance, with a little
+/// noise on its diagonal, so that two points that are nearly the same leave it a factor.
 class Process {
 public:
   Process(const std::vector<Point> &points, const std::vector<double> &values, double length)
@@ -60,6 +62,7 @@ public:
   double likelihood = 0; ///< its logarithm, but for a constant
 
 private:
+  /// Solves L x = v by the lower factor L.
   std::vector<double> forward(std::vector<double> v) const {
     for (size_t i = 0; i < n; ++i) {
       for (size_t k = 0; k < i; ++k)
@@ -109,6 +112,7 @@ Point BayesianSearch::draw() {
   return point;
 }
 
+// The first points as given; then the one of many random candidates that promises most below the best that is known.
 Point BayesianSearch::next() {
   if (points.size() < first.size())
     return first[points.size()];

@@ -8,6 +8,7 @@
 
 namespace sluice::planner {
 
+// Costs have a billionth of a second more, so that what costs nothing is ranked by its bytes.
 Ranking rankTensors(const Combiner &combiner, bool mayRecompute, bool preferInversion) {
   const Problem &problem = combiner.problem;
   Ranking made;
@@ -42,6 +43,7 @@ Ranking rankTensors(const Combiner &combiner, bool mayRecompute, bool preferInve
   return made;
 }
 
+// The link is taken for busy with copies out during the forward half alone: those back have the backward half.
 int birthAfter(const Combiner &combiner, double share) {
   const Problem &problem = combiner.problem;
   Seconds forward = 0;
@@ -66,6 +68,8 @@ bool anyPacked(const Combiner &combiner) {
   });
 }
 
+// Each counts with its first form that the codec still has time for; what it has no time for is passed over for later
+// ones.
 std::vector<int> packedWithin(const Combiner &combiner, double share, int from) {
   const Problem &problem = combiner.problem;
   Seconds room = 0;

@@ -30,6 +30,7 @@ namespace sluice::planner {
 
 namespace {
 
+/// An activation with a gap: what its gap leaves beside both copies, what these take, and what making it again takes.
 struct Tensor {
   int buffer;
   Seconds freeTime, swap;
@@ -50,6 +51,7 @@ Seconds rerunSeconds(const Combiner &combiner, int buffer) {
   return rerun;
 }
 
+/// Times are those of ops alone, nothing copied or run again: the measurement that the paper begins with.
 std::vector<Tensor> tensorsOf(const Combiner &combiner) {
   const Problem &problem = combiner.problem;
   std::vector<Seconds> start(problem.ops.size() + 1, 0);
@@ -71,6 +73,9 @@ std::vector<Tensor> tensorsOf(const Combiner &combiner) {
 
 } // namespace
 
+/// In three rounds, each until it fits: swaps that hide, then the cheaper remedy for each of the rest, then swaps in
+/// place of re-runs. Trying a plan costs more than choosing a tensor, so that at most about a hundred are tried a
+/// round.
 static Answer planCapuchin(const Problem &problem, Bytes memory, const Options &options) {
   const Combiner combiner(problem, memory, options);
   Attempt best = combiner.attempt({});

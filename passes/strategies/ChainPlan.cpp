@@ -52,6 +52,7 @@ public:
       set.push_back(a == Action::Offload);
   }
 
+  /// Changes of one tensor first, then exchanges of ever farther pairs, until a round finds nothing faster.
   ChainPlan run() {
     const int n = set.size();
     for (bool faster = true; faster && left > 0;) {

@@ -11,6 +11,7 @@
 
 namespace sluice::planner {
 
+/// What a strategy does with a chain, and when.
 struct ChainPlan {
   std::vector<Action> actions;                ///< of x_0..x_L
   std::vector<std::pair<int, int>> recompute; ///< F_i..F_j run again, in order of time

@@ -30,6 +30,8 @@ static double scaleOf(const Chain &chain, bool &whole) {
   return std::ldexp(1.0, 50 - static_cast<int>(std::ceil(std::log2(total))));
 }
 
+// Ops F_0..F_L, then B_L..B_0. Buffers are integers of bytes, so that sizes of files are scaled up and rounded up;
+// `slack` gives back what rounding may have added in all.
 ChainProblem::ChainProblem(const Chain &chain, bool merged) : chain(chain) {
   bool whole;
   scale = scaleOf(chain, whole);
@@ -90,6 +92,7 @@ Bytes ChainProblem::bytes(double memory) const {
   return static_cast<Bytes>(std::min(std::floor(memory * scale * (1 + 1e-15)), std::ldexp(1.0, 60))) + slack;
 }
 
+// Neighbouring stages that run again in one segment become one pair of the answer.
 ChainPlan ChainProblem::planOf(const Plan &plan) const {
   const int n = chain.uF.size();
   ChainPlan out;
@@ -152,6 +155,8 @@ static Answer leastPlan(const Problem &problem, PlanFunction strategy, const Opt
   return least;
 }
 
+// A strategy that has no plan is asked for the one of fewest live bytes, which says what it needs, or turns out to fit:
+// rules that aim at the memory may miss it.
 ChainAnswer ChainProblem::run(double memory, PlanFunction strategy, const Options &options) const {
   Answer answer = strategy(problem, bytes(memory), options);
   if (const auto *none = std::get_if<Infeasible>(&answer)) {
@@ -171,6 +176,8 @@ ChainAnswer ChainProblem::run(double memory, PlanFunction strategy, const Option
   return planOf(plan);
 }
 
+/// Chain files name no codecs: those of published strategies get ratios and speeds, the latter as multiples of the
+/// link.
 ChainProblem publishedProblem(const Chain &chain) {
   constexpr double reserved = 5, codecOverLink = 3, convertOverLink = 24;
   ChainProblem lifted(chain, true);

@@ -7,6 +7,8 @@
 
 namespace sluice::planner {
 
+/// One chain as a problem; keeps a reference to it. Plans of it are checked as any other, and said in the chain's
+/// words.
 class ChainProblem {
 public:
   /// `merged`: saved_i is part of x_(i+1), so that one action moves both, as a chain's answer says it. Otherwise they

@@ -66,6 +66,8 @@ static void decideRounded(const Combiner &combiner, Attempt &best) {
   tryAll(std::nullopt);
 }
 
+/// Whole decisions up to the first limit, rounded ones up to the second, none beyond: the program of a larger graph
+/// takes too long.
 static Answer planCheckmate(const Problem &problem, Bytes memory, const Options &options) {
   const Combiner combiner(problem, memory, options);
   Attempt best = combiner.attempt({});

@@ -221,6 +221,8 @@ int CheckmateProgram::changed(int total, IntegerProgram::Sum change) {
   return result;
 }
 
+/// Rows of one stage: the flow of each buffer, then live bytes from its end to its start, as each op that may run again
+/// changes them. Every moment at which something is made is below the ceiling.
 void CheckmateProgram::addStage(size_t stage) {
   const int t = stages[stage];
   moments.assign(turn, {});
@@ -252,6 +254,7 @@ Plan CheckmateProgram::planOf(const std::vector<std::vector<int>> &rerun) const 
   return plan;
 }
 
+// What is run again follows from `runs` alone; what nobody reads of it goes (pruneRecomputes).
 std::optional<Plan> CheckmateProgram::solve(std::optional<Bytes> memory, long nodes) {
   if (turn == static_cast<int>(problem.ops.size()))
     return std::nullopt; // no backward half to run anything again for
@@ -302,6 +305,8 @@ std::vector<int> CheckmateProgram::roundedStage(size_t stage, const std::vector<
   return ops;
 }
 
+/// Checkmate's approximation (Jain et al., MLSys 2020, Section 5): the relaxed program's values are rounded at several
+/// thresholds, and each stage is completed so that it can be executed. Which of them fits is for the caller to see.
 std::vector<Plan> CheckmateProgram::solveRounded(std::optional<Bytes> memory) {
   if (turn == static_cast<int>(problem.ops.size()))
     return {};

@@ -13,8 +13,11 @@
 
 namespace sluice::planner {
 
+/// The program is built anew for each memory. Bytes are in units of `scale`, the largest buffer, so that the solver's
+/// tolerances mean the same for every problem.
 class CheckmateProgram {
 public:
+  /// The problem must outlive it.
   explicit CheckmateProgram(const Problem &problem);
 
   /// The cheapest plan with at most `memory` live bytes; without `memory` the one with the least peak. Nothing when the
@@ -30,6 +33,7 @@ public:
   bool proved = false; ///< that there is none, by the last solve() that found nothing
 
 private:
+  /// Forward ops that run again together or not at all, since they write the same buffers.
   struct Unit {
     std::vector<int> ops; ///< in order
     Seconds seconds = 0;

@@ -22,6 +22,7 @@
 
 namespace sluice::planner {
 
+// A tensor stays where it, or anything that would have to go with it, crosses a border of segments of this length.
 Attempt bestSegments(const Combiner &combiner, int wanted) {
   const Problem &problem = combiner.problem;
   const Stages stages(problem);

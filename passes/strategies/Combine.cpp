@@ -38,6 +38,7 @@ Decision encoded(const Accesses &accesses, const Encoding &encoding) {
   return d;
 }
 
+/// Only forms that readers take as they are, which cost no time; a buffer that is read raw again gains nothing.
 void Combiner::encode(Plan &plan) const {
   const std::set<int> readAgain = readRaw(problem, plan);
   for (int b = 0; b < static_cast<int>(problem.buffers.size()); ++b) {
@@ -109,6 +110,7 @@ Plan Combiner::marked(const Choice &choice) const {
   return plan;
 }
 
+// A choice whose tensors cannot all come back has no peak; the largest number tells it from one that is only too large.
 Attempt Combiner::attempt(const Choice &choice, Seconds worthwhile) const {
   Attempt result;
   result.plan = keepPlan(problem);
@@ -138,6 +140,8 @@ Seconds Combiner::computeOf(const Plan &plan) const {
   return seconds;
 }
 
+// Order matters: inversions are placed by what runs again; encodings leave alone what re-runs and inversions read raw;
+// gaps follow from both, and codecs from who reads what comes back.
 Attempt Combiner::complete(Plan plan, const Choice &choice, Seconds worthwhile) const {
   Attempt result;
   result.plan = std::move(plan);
@@ -166,6 +170,8 @@ Attempt Combiner::complete(Plan plan, const Choice &choice, Seconds worthwhile) 
   return result;
 }
 
+// `wanted` is whether content is read later, at the point of the walk; a re-run that reads what it writes leaves it
+// wanted.
 void pruneRecomputes(const Problem &problem, Plan &plan) {
   const std::vector<Accesses> accesses = accessesOf(problem);
   std::vector<bool> wanted(problem.buffers.size(), false);

@@ -26,6 +26,7 @@ struct Choice {
   bool mayStay = true;           ///< offloaded ones whose copies would not hide stay where memory allows
 };
 
+/// A plan that was tried, not checked yet.
 struct Attempt {
   bool feasible = false;
   Bytes peak = 0;       ///< fewest live bytes of the choice, when infeasible
@@ -33,6 +34,7 @@ struct Attempt {
   Plan plan;
 };
 
+/// One problem and memory, and what all choices share. Both and the options must outlive it.
 class Combiner {
 public:
   Combiner(const Problem &problem, Bytes memory, const Options &options);

@@ -38,6 +38,7 @@ namespace sluice::planner {
 
 namespace {
 
+/// At the boundary before stage i; s_i, D_F and D_B are the paper's names.
 struct State {
   double stays = 0; ///< s_i without |x_i|: kept bytes among x_0..x_(i-1)
   double out = 0;   ///< D_F: not yet copied out; negative: bandwidth * time since the last copy ended
@@ -53,6 +54,7 @@ bool dominates(const State &a, const State &b) {
   return a.stays <= b.stays && a.out <= b.out && a.back <= b.back && a.idle <= b.idle;
 }
 
+/// The recursion over boundaries 0..n. Layer i has the undominated states before F_i, with their way back.
 class DynProg {
 public:
   DynProg(const Chain &chain, double memory, size_t limit, bool relaxed = false)

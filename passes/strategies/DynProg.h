@@ -9,6 +9,7 @@
 
 namespace sluice::planner {
 
+/// A set that the recursion ends with.
 struct DynProgSet {
   std::vector<bool> offloaded; ///< x_0..x_L
   Seconds makespan = 0;        ///< in the partial-release model

@@ -35,6 +35,8 @@ namespace sluice::planner {
 
 namespace {
 
+/// Positions of the published protocol on a program: when raw tensors go follows from how many may be there, when they
+/// return from how far ahead the backward half looks. Memory has no part in it; the caller tries fewer of both.
 class FreeLunch {
 public:
   FreeLunch(const Problem &problem, bool hybrid, bool masks)
@@ -47,6 +49,8 @@ public:
         tensors.push_back(b);
   }
 
+  /// Tensor i goes when tensor i + `buffers` is born, or later where the forward half still reads it; the copy back of
+  /// the j-th to return is issued when the one `ahead` before it is about to be read.
   Plan plan(int buffers, int ahead) const {
     Plan plan = keepPlan(problem);
     const std::vector<int> byBirth = tensorsBy([&](int b) { return accesses[b].firstWrite; });
@@ -140,6 +144,7 @@ private:
 
 } // namespace
 
+/// The published numbers of buffers and of tensors ahead first, then fewer of each, until a plan fits.
 static Answer planFreeLunch(const Problem &problem, Bytes memory, const Options &options) {
   const bool hybrid = numberKnob(options, "hybrid", 0) > 0;
   for (auto [wanted, action] : {std::pair(true, Ability(Codec::Zfp)), {hybrid, Action::Offload}})

@@ -25,6 +25,8 @@
 
 namespace sluice::planner {
 
+// From the last chosen to the first, what still fits is given back: an early tensor that was chosen for one position
+// may be needless once a later one has gone for another.
 Bytes offloadEarliest(const Problem &problem, Bytes memory, Bytes smallest, Plan &plan, Gaps kind) {
   Room room(problem, memory, plan);
   const std::vector<std::vector<Gap>> gaps = gapsOf(problem, plan, kind);
@@ -69,6 +71,7 @@ std::optional<Plan> movingAll(const Problem &problem, Bytes smallest, Plan plan)
   return placeTransfers(problem, peak, plan, {false}) ? std::optional(std::move(plan)) : std::nullopt;
 }
 
+// Absence by absence, as a tensor may have several.
 bool giveBack(const Problem &problem, Bytes memory, Plan &plan) {
   Room room(problem, memory, plan);
   const std::vector<Accesses> accesses = accessesOf(problem);
@@ -113,6 +116,7 @@ static Answer planGreedy(const Problem &problem, Bytes memory, const Options &op
   return plan;
 }
 
+/// The first tensors have the longest to wait for their backward op.
 std::vector<bool> greedyPrefix(const Chain &chain, double memory) {
   std::vector<bool> set(chain.uF.size(), false);
   double missing = chainPeak(chain) - memory;

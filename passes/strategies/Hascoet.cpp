@@ -57,6 +57,8 @@ static Attempt asWritten(const Combiner &combiner, const Choice &choice) {
   return measured(problem, combiner.memory, std::move(plan));
 }
 
+/// The set follows from kinds of layers alone. An input of a convolution or pool leaves; every other activation that
+/// can be rebuilt is.
 static Answer planHascoet(const Problem &problem, Bytes memory, const Options &options) {
   const bool halves = numberKnob(options, "fp16", 1) > 0, inverts = numberKnob(options, "invert", 1) > 0;
   for (auto [wanted, action] :

@@ -20,6 +20,7 @@ int IntegerProgram::variable(double cost, bool integer, double upper) {
   return variables() - 1;
 }
 
+/// Terms of one variable are added up, for the solver takes each variable once a row.
 void IntegerProgram::row(const Sum &sum, double low, double high) {
   std::map<int, double> merged;
   for (auto [variable, coefficient] : sum)
@@ -31,6 +32,8 @@ void IntegerProgram::row(const Sum &sum, double low, double high) {
   rows.push_back(std::move(row));
 }
 
+// Rows become columns, as the solver has them. A relaxed program has no best solution of branch and bound, but the one
+// of its relaxation, which counts only where it is proved optimal.
 std::optional<std::vector<double>> IntegerProgram::solve(long nodes, bool *proved) const {
   std::vector<std::vector<std::pair<int, double>>> columns(costs.size());
   std::vector<double> low, high, values, lowers(costs.size(), 0);

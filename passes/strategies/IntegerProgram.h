@@ -8,6 +8,7 @@
 
 namespace sluice::planner {
 
+/// Built row by row, then solved as often as wanted.
 class IntegerProgram {
 public:
   using Sum = std::vector<std::pair<int, double>>; ///< (variable, coefficient); a variable may appear twice

@@ -60,6 +60,8 @@ Problem withKernels(Problem problem, const std::vector<int> &chosen) {
   return problem;
 }
 
+// An op that runs again needs room at each of its runs. Later alternatives replace earlier ones only where they are
+// faster.
 void takeFasterKernels(const Problem &problem, Bytes memory, Plan &plan) {
   if (plan.alternatives.empty())
     plan.alternatives.assign(problem.ops.size(), 0);
@@ -79,6 +81,8 @@ void takeFasterKernels(const Problem &problem, Bytes memory, Plan &plan) {
   }
 }
 
+// The strategy plans twice, with the kernels in use and with those of least workspace, whose plans then take faster
+// ones where there is room: so no strategy has to know of kernels.
 Answer planWithKernels(const Problem &problem, Bytes memory, const Options &options, PlanFunction strategy) {
   Answer own = strategy(problem, memory, options);
   if (!hasAlternatives(problem))

@@ -21,6 +21,7 @@ static double squaredError(const Buffer &buffer, Action action, Codec codec) {
   return error * error;
 }
 
+// Forms without a known error are none: nothing could say whether they fit.
 LossyForms::LossyForms(const Problem &problem, const std::vector<Accesses> &accesses, Abilities usable)
     : problem(problem), accesses(accesses), usable(usable), forms(problem.buffers.size()),
       copies(problem.buffers.size()) {
@@ -38,6 +39,8 @@ LossyForms::LossyForms(const Problem &problem, const std::vector<Accesses> &acce
   }
 }
 
+/// Starting points of the search, coarse: shares of the bytes to free and of the error to spend, and from which birth
+/// on.
 std::vector<FormWish> LossyForms::wishes(const std::set<int> &births) {
   std::vector<FormWish> all;
   for (double link : {1.0, 0.1, 0.01})
@@ -49,6 +52,7 @@ std::vector<FormWish> LossyForms::wishes(const std::set<int> &births) {
   return all;
 }
 
+/// One number changed at a time, up and down.
 std::vector<FormWish> LossyForms::around(const FormWish &wish, double step) {
   std::vector<FormWish> all;
   for (double side : {-step, step}) {
@@ -63,6 +67,7 @@ std::vector<FormWish> LossyForms::around(const FormWish &wish, double step) {
   return all;
 }
 
+/// The buffer unpacked, then each of its forms, then each codec of its copies; all else is left to the wish.
 std::vector<FormWish> LossyForms::withOtherForms(const FormWish &wish, int buffer) const {
   std::vector<FormWish> all(forms[buffer].size() + 1 + copies[buffer].size(), wish);
   for (size_t i = 0; i < all.size(); ++i)
@@ -73,6 +78,7 @@ std::vector<FormWish> LossyForms::withOtherForms(const FormWish &wish, int buffe
   return all;
 }
 
+/// The largest first: their forms matter most, and the search may end before all are tried.
 std::vector<int> LossyForms::packable() const {
   std::vector<int> buffers;
   for (int b = 0; b < static_cast<int>(forms.size()); ++b)
@@ -157,6 +163,8 @@ LossyForms::Prices LossyForms::pricesFor(const std::vector<int> &buffers, const 
   return {1, ratio};
 }
 
+// Given forms first, then the others by prices. Prices were found for all candidates together, by bisection: what then
+// exceeds the error stays as it is.
 void LossyForms::pack(const FormWish &wish, Plan &plan) const {
   const auto take = [&](int b, Codec codec, Bytes bytes) {
     plan.decisions[b].action = Action::Compress;
@@ -230,6 +238,7 @@ const LossyForms::CopyForm &LossyForms::bestCopy(int b, const FormWish &wish, co
   return *found;
 }
 
+// As pack(), but every copy has a form: the exact one where nothing else is left of the error budget.
 void LossyForms::packCopies(const FormWish &wish, Plan &plan) const {
   std::vector<int> leaving;
   for (int b = 0; b < static_cast<int>(plan.decisions.size()); ++b)

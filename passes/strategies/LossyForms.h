@@ -54,10 +54,12 @@ public:
   std::vector<int> packable() const;
 
 private:
+  /// What a buffer's form frees, costs and spoils.
   struct Form {
     Codec codec;
     double freed, seconds, squared; ///< squared: error
   };
+  /// What bytes and errors are worth, by which forms of unlike kinds are compared:
   struct Prices {
     double bytes, squared; ///< seconds for one
   };

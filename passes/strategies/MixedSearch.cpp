@@ -54,6 +54,8 @@ SearchEnd MixedSearch::end(Codec::Kind codec) const {
   return result;
 }
 
+// Trials are shared out: two fifths to sweeps over all frames, a tenth more to those with every gap, then what others
+// have found, and the rest to refining, of which a fifth of all that is left is kept for random changes.
 void MixedSearch::search(const std::vector<SearchEnd> &others) {
   const double all = trials;
   best = combiner.attempt({});
@@ -195,6 +197,8 @@ void MixedSearch::prefixes(const std::vector<int> &order) {
         at += side * step;
 }
 
+/// Prefixes of the ranking, with early tensors left to the link, and with borders of every so many stages kept. Ends
+/// when its share of the trials is used.
 void MixedSearch::sweep(double share) {
   const double leave = trials - share;
   // Early tensors have the longest windows, so they are left to the link: as many as it can carry during some share of

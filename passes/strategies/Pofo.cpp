@@ -52,12 +52,15 @@ struct State {
 
 double plus(double v) { return std::max(0.0, v); }
 
+/// The recursion over boundaries of blocks. Layers tell apart whether the stage before saved all or its boundary alone,
+/// as that is what offloading the input of a block moves.
 class Pofo {
 public:
   Pofo(const Chain &chain, const RotorTable &rotor, double memory, size_t limit)
       : c(chain), rotor(rotor), memory(memory + byteSlack(chain)), limit(limit), n(chain.uF.size()),
         layers(2 * (n + 1)) {}
 
+  /// Boundary by boundary. States get their numbers once they are pruned, since `parent` needs one that stays.
   std::vector<PofoSchedule> run(size_t count) {
     layers[0].push_back(State{});
     for (int i = 0; i < n; ++i)
@@ -88,6 +91,7 @@ private:
   /// Seconds that `excess` bytes must leave for first; infinite without a link.
   Seconds idle(double excess) const { return excess > 0 ? excess / c.bandwidth : 0; }
 
+  /// A block of one stage that saves everything.
   void saveStage(const State &s, int i, bool all) {
     const double input = inputBytes(i, all), left = memory - s.stays - input;
     const double needF = c.moved(i + 1) + c.exF[i];
@@ -98,6 +102,8 @@ private:
     push(s, {i, i, true, false, 0}, input, c.uF[i] + eF, c.uB[i] + eB);
   }
 
+  /// Blocks from stage i to each later one. The forward half waits for what is late at the worst stage, less what has
+  /// left while the stages before it ran; the backward half runs rotor's schedule beside the copies back.
   void runAgain(const State &s, int i, bool all) {
     const double input = inputBytes(i, all), left = memory - s.stays - input;
     double late = 0; // the largest need, less what has left by then
@@ -117,6 +123,8 @@ private:
     }
   }
 
+  /// Both choices for the block's input. What is still to be copied shrinks by what the link carries while the block
+  /// runs.
   void push(const State &s, PofoBlock block, double input, Seconds forward, Seconds backward) {
     std::vector<State> &next = layers[2 * (block.last + 1) + block.saved];
     const double outMoved = forward * c.bandwidth, backMoved = backward * c.bandwidth;
@@ -224,6 +232,9 @@ std::vector<PofoSchedule> pofoSchedules(const Chain &chain, const RotorTable &ro
   return Pofo(chain, rotor, memory, std::max<size_t>(limit, 2)).run(count);
 }
 
+/// The chain is only a model of the program, so that its schedules are tried there, also those for more memory than
+/// there is. Where none fits, the same ones are tried whatever the budget: what is named as the smallest must not
+/// depend on who asks.
 static Answer planPofo(const Problem &problem, Bytes memory, const Options &options) {
   const Combiner combiner(problem, memory, options);
   Attempt best = combiner.attempt({});

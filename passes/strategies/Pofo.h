@@ -17,6 +17,7 @@ struct PofoBlock {
   double room = 0;         ///< bytes besides the input that re-running the block may use
 };
 
+/// One schedule of the recursion.
 struct PofoSchedule {
   std::vector<PofoBlock> blocks; ///< cover all stages, in order
   Seconds makespan = 0;          ///< in the model of Pofo.cpp

@@ -54,6 +54,7 @@ std::vector<std::string> strategyNames() {
   return names;
 }
 
+/// Syntax alone; whether the strategy has the knobs, findStrategy() says.
 Result<StrategyWords> parseStrategy(const std::string &words) {
   size_t comma = words.find(',');
   StrategyWords parsed{words.substr(0, comma), {}};
@@ -80,6 +81,7 @@ static bool isNumber(const std::string &text, double most) {
   return !text.empty() && *end == 0 && std::isfinite(value) && value >= 0 && value <= most;
 }
 
+/// Unknown knobs are refused by name, with those that there are: a mistyped one would go unnoticed.
 static Status checkKnobs(const Strategy &strategy, const Options &options) {
   for (const auto &[name, value] : options.knobs) {
     std::vector<std::string> names;

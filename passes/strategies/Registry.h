@@ -33,6 +33,7 @@ struct KnownPlans {
   std::shared_ptr<const SearchEnd> end = nullptr;
 };
 
+/// What a call of runStrategy() may be told beside the problem and its memory.
 struct Options {
   std::map<std::string, std::string> knobs; ///< k=v of --strategy=NAME,k=v; an unknown one is refused by name
   /// Those of lossyActions() that plans may use; the others are off, executable or not. With `algorithms` problems have

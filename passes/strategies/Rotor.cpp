@@ -45,6 +45,8 @@ RotorTable::RotorTable(const Chain &chain, int slots)
 
 int RotorTable::size(double bytes) const { return static_cast<int>(std::ceil(bytes / unit - 1e-9)); }
 
+/// OPT(m, i, l) for all m at once: save everything (C2), or keep x_j and run i..j-1 again (C1). Shorter ranges are
+/// there already.
 void RotorTable::fill(int i, int l) {
   const int saved = size(chain.moved(i + 1));
   const int forwardNeed = size(chain.y[l + 1] + chain.moved(i + 1) + chain.exF[i]);
@@ -100,6 +102,8 @@ std::vector<StageRun> RotorTable::sequence(int m) const {
   return runs;
 }
 
+/// Follows the choices down: a chain of C2 is a forward run in order and a backward one; C1 runs its left part again
+/// after its right part is done.
 void RotorTable::emit(int m, int i, int l, std::vector<StageRun> &runs) const {
   const int how = choice[at(i, l) + m];
   if (how == 1) {
@@ -133,6 +137,9 @@ static void keepWholeWriters(const Problem &problem, const Recomputation &recomp
   }
 }
 
+// Re-runs that stand between two backward runs come back in one segment, in front of the first backward op that
+// follows. What a chain says of whole stages is cut down to what the program can do: ops that may not run again, or
+// whose inputs are gone by then, are left out, and what they made stays.
 std::vector<Recompute> segmentsOf(const Problem &problem, const Stages &stages, const std::vector<StageRun> &runs) {
   std::vector<std::vector<int>> forward(stages.count());
   std::vector<int> firstBackward(stages.count(), -1);
@@ -177,6 +184,7 @@ int rotorSlots(const Chain &chain, int wanted) {
   return wanted > 0 ? wanted : static_cast<int>(std::clamp(1.2e9 / std::pow(chain.uF.size(), 3), 100.0, 300.0));
 }
 
+// Memories with the time of a smaller one bring nothing new.
 std::vector<Plan> rotorPlans(const Problem &problem, int slots) {
   const Stages stages(problem, 160);
   const Chain chain = stages.chain();

@@ -77,6 +77,7 @@ public:
       bestSpan = simulate(problem, *plan).makespan;
   }
 
+  /// Others are asked only while they could still be faster than the best plan so far: at the bound nothing is.
   Answer run() {
     const Seconds bound = actionBound(problem, budget, allowedActions(options));
     for (const Strategy &strategy : strategies())
@@ -88,6 +89,8 @@ public:
   }
 
 private:
+  /// Another strategy's plan: first its faster ones for less, then for the budget. Without any plan so far, what it
+  /// needs competes.
   void consider(const Strategy &strategy) {
     if (std::isfinite(bestSpan))
       if (std::optional<Plan> less = fasterForLess(problem, budget, strategy, options, bestSpan))
@@ -220,6 +223,8 @@ static Answer placeVisitors(const Problem &problem, Bytes budget, const Options 
   return answer;
 }
 
+/// A strategy's answer before visitors are placed. Lossy actions that nobody named are taken away here, once, so that a
+/// strategy only asks what it can do.
 static Answer planned(const Problem &problem, Bytes budget, const Strategy &strategy, const Options &options) {
   Options allowed = withoutUnnamed(options);
   KnownPlans known;
@@ -235,6 +240,7 @@ Answer runStrategy(const Problem &problem, Bytes budget, const Strategy &strateg
   return placeVisitors(problem, budget, options, planned(problem, budget, strategy, options));
 }
 
+// Problem and knobs are checked here, for all strategies: what is called from here on takes them for granted.
 Answer runStrategy(const Problem &problem, Bytes budget, const std::string &name, const Options &options) {
   if (Status status = checkProblem(problem); !status)
     return Refused{status.error()};
@@ -251,6 +257,7 @@ static std::vector<bool> offloadedOf(const ChainPlan &plan) {
   return offloaded;
 }
 
+/// The strategy's own answer; one that is for chains has rules for them, others plan the op-level problem of the chain.
 static ChainAnswer chainAnswerOf(const Chain &chain, double memory, Release release, const Strategy &strategy,
                                  const Options &options) {
   const bool moves = strategy.actions.has(Action::Offload);
@@ -290,6 +297,7 @@ ChainAnswer runStrategy(const Chain &chain, double memory, Release release, cons
   return best;
 }
 
+// Of what a strategy may do: a bound for offloading alone would be beaten by one that also runs again.
 Seconds strategyBound(const Chain &chain, double memory, const std::string &name, const Options &options) {
   const Result<const Strategy *> found = findStrategy(name, options);
   if (!found)

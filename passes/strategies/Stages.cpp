@@ -8,6 +8,8 @@
 
 namespace sluice::planner {
 
+// Numbers of the linearized program may have gaps, and backward ops may name stages that no forward op has: they go to
+// the next one that there is.
 Stages::Stages(const Problem &problem, int most)
     : problem(problem), born(problem.buffers.size(), -1), lastRead(problem.buffers.size(), -1),
       dense(problem.ops.size(), 0) {
@@ -40,6 +42,8 @@ Stages::Stages(const Problem &problem, int most)
   }
 }
 
+// What an op needs beyond the x and saved bytes up to its stage is extra: gradients, temporaries and workspaces, read
+// off live bytes, which count them all.
 Chain Stages::chain() const {
   const int n = count();
   Chain c;
@@ -66,6 +70,8 @@ Chain Stages::chain() const {
   return c;
 }
 
+// Bytes that F_i has made and that are no x yet are extra of the stages that hand them on, so that nothing is there for
+// free.
 Chain Stages::tensorChain() const {
   const Chain units = chain();
   Chain c;

@@ -11,6 +11,7 @@
 
 namespace sluice::planner {
 
+/// Of one problem, which it keeps a reference to.
 class Stages {
 public:
   /// With `most` > 0, neighbouring stages are grouped until there are at most that many.

@@ -53,6 +53,7 @@ static Attempt fewestEvictions(const Combiner &combiner, const std::vector<int> 
   return best;
 }
 
+/// Kinds decide: outputs of checkpoint layers move, of cheap ones run again, those of the earliest segments first.
 static Answer planSuperNeurons(const Problem &problem, Bytes memory, const Options &options) {
   const Combiner combiner(problem, memory, options);
   Attempt best = combiner.attempt({});

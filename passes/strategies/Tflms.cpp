@@ -59,6 +59,8 @@ Attempt settle(const Problem &problem, Bytes memory, const Setting &setting) {
 
 } // namespace
 
+/// The grid: distances of returns, and for each both thresholds by tenths of the program and numbers of tensors. What a
+/// knob fixes is not varied.
 static Answer planTflms(const Problem &problem, Bytes memory, const Options &options) {
   const Combiner combiner(problem, memory, options);
   Attempt best = combiner.attempt({});

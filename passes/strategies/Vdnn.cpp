@@ -60,6 +60,7 @@ std::vector<bool> chosenLayers(const std::vector<OpKind> &kinds, Mode mode) {
   return chosen;
 }
 
+/// Tensors that the chosen layers read, each once: of a branching program several layers may read one.
 std::vector<int> inputsOf(const Problem &problem, Mode mode) {
   std::vector<OpKind> kinds;
   std::vector<int> ops;
@@ -114,6 +115,8 @@ static Answer planVdnnAconv(const Problem &p, Bytes memory, const Options &o) {
   return planMode(p, memory, o, Mode::AlternateConv, "vdnn-aconv");
 }
 
+/// The paper's order: fastest kernels with ever more offloading, then the smallest kernels, some of which become faster
+/// again where there is room.
 Attempt vdnnDyn(const Problem &problem, Bytes memory, bool mayOffload,
                 const std::function<Attempt(Plan plan, const std::vector<int> &offloaded)> &attemptOf) {
   const std::vector<int> fast = fastestKernels(problem), small = smallestKernels(problem);

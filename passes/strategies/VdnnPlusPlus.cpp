@@ -33,6 +33,7 @@ namespace sluice::planner {
 
 namespace {
 
+/// The protocol on a chain, with a clock of its own: simulateChain() would choose other moments for copies.
 class Protocol {
 public:
   Protocol(const Chain &chain, double memory, std::vector<bool> offloaded, bool synchronous)
@@ -80,6 +81,8 @@ public:
 private:
   using What = ChainEvent::What;
 
+  /// For each layer of the backward half what it brings back: the nearest offloaded input below that nobody has asked
+  /// for, if no convolution lies between (the paper's search window).
   void choosePrefetches() {
     prefetch.assign(n, -1);
     std::vector<bool> issued(n, false);
@@ -104,6 +107,8 @@ private:
     return linkFree;
   }
 
+  /// Layers wait for memory alone, oldest copy first; bytes go when both copy and layer have ended. The backward half
+  /// starts when all copies out are over.
   void forward() {
     std::deque<std::pair<int, Seconds>> leaving; // offloaded, with the time when their bytes are free, which only grows
     double held = 0;                             // of x_0 to the layer's input
@@ -132,6 +137,7 @@ private:
     now = std::max(now, linkFree);
   }
 
+  /// A layer waits for its input, asks for one more, and runs. What nobody had asked for is fetched on demand.
   void backward() {
     std::vector<Seconds> back(n, -1);
     for (int m = n - 1; m >= 0; --m) {
@@ -221,6 +227,7 @@ private:
     }
   }
 
+  /// The tensor that op k prefetches; -1: none.
   int nextBelow(int k, const std::vector<std::vector<int>> &readAt, const std::vector<bool> &issued) const {
     for (int next = k + 1; next < static_cast<int>(readAt.size()); ++next) {
       for (int b : readAt[next])
@@ -244,6 +251,7 @@ private:
 /// The mode that takes the first that fits.
 static constexpr int dyn = 4;
 
+/// Of modes 1 to 3 the fastest that fits, or with dyn the first that does, from the one that moves least on.
 static ChainAnswer chainVdnnpp(const Chain &chain, double memory, Release, const Options &options) {
   if (chain.kinds.empty())
     return Refused{"strategy 'vdnnpp' chooses by kind of layer, and the problem has no 'op'"};

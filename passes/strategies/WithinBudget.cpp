@@ -16,6 +16,7 @@
 
 namespace sluice::planner {
 
+/// Strategies other than mixed know no error budget, so that their plans are judged afterwards.
 Answer strategyAnswer(const Strategy &strategy, const Problem &problem, Bytes memory, const Options &options) {
   Answer answer = strategy.plan(problem, memory, options);
   const Plan *plan = std::get_if<Plan>(&answer);
@@ -26,6 +27,7 @@ Answer strategyAnswer(const Strategy &strategy, const Problem &problem, Bytes me
                  shortNumber(*problem.errorBudget) + "; mixed chooses codecs within it"};
 }
 
+/// The arena is the peak where nothing is packed, else what packing reaches; the search ends once that fits the budget.
 void measure(const Problem &problem, const Options &options, Bytes budget, Plan &plan) {
   const Program program = expand(problem, plan);
   plan.peakBytes = peakBytes(problem, program);
@@ -55,6 +57,8 @@ const Plan &checked(const Problem &problem, const Plan &plan, Bytes budget) {
   return plan;
 }
 
+/// Tries at most eight limits on live bytes, each below the last by what packing took too much, then the plan of fewest
+/// live bytes.
 Answer Planner::run(Bytes budget) {
   const Bytes floor = memoryFloor(problem);
   // No need to look for a plan, nor near the floor, where many would not pack, below what the strategy names.

@@ -36,6 +36,7 @@ public:
           Bytes known = std::numeric_limits<Bytes>::max())
       : problem(problem), strategy(strategy), options(options), known(known) {}
 
+  /// A plan that the checker accepts, with peak and arena set; what the strategy needs at least; or why it refuses.
   Answer run(Bytes budget);
 
 private:
