@@ -134,7 +134,7 @@ void chainRatios(std::ostream &page) {
     page << "## " << name << ", " << chain.uF.size() << " tensors\n\n| strategy |";
     for (int step = 0; step <= 10; ++step)
       page << " " << 10 * step << " % |";
-    page << "\n|---|" << std::string(11 * 4, '-') << "|\n";
+    page << "\n|---|---|---|---|---|---|---|---|---|---|---|---|\n";
     std::map<std::string, std::vector<double>> rows;
     for (const char *strategy : {"dynprog", "greedy", "vdnn", "autoswap", "tflms"}) {
       page << "| " << strategy << " |";
