@@ -300,6 +300,7 @@ void Trainer::loop() {
       if (run.step < last)
         batches.prefetchAlone(run.position);
       session.synchronize();
+      session.takeRecords(); // the evaluation's ops are none of a step
     }
   }
   guarded([&] { step.settle(batches); }); // an interrupted run
