@@ -3,6 +3,7 @@
 //  1. ask the target's kernels in which ways they can compute every op, with which workspaces, and choose one for each;
 //  2. ask the profile for the time of such an op, by its arithmetic and traffic, or because a program measured it;
 //  3. for cuda: keep the engines that the profile recorded, for codegen.
+#include "ir/KernelRecords.h"
 #include "passes/Passes.h"
 #include "passes/analysis/Storages.h"
 #include "passes/kernels/CudaKernels.h"
@@ -30,12 +31,6 @@ static FailureOr<std::vector<KernelAlgorithm>> kernelAlgorithms(Target target, O
     return cudaAlgorithms(op, limit);
   }
   llvm_unreachable("no target");
-}
-
-/// How often the kernel's launchName() is recorded: once for every object, or for a region or function.
-static int callsOf(HasKernel kernel) {
-  auto isObject = [](sched::CallAttr call) { return !call.getKernel().empty(); };
-  return std::max(1, static_cast<int>(llvm::count_if(kernel.kernelCalls(), isObject)));
 }
 
 namespace {
@@ -113,7 +108,7 @@ struct EstimateCost : sluice::impl::EstimateCostBase<EstimateCost> {
         continue;
       auto &[sum, count] = ofStep[names.back()];
       sum += seconds.back();
-      count += callsOf(kernel);
+      count += recordedCalls(kernel);
     }
     for (size_t i = 0; i < choices.size(); ++i) {
       const auto *measured = device.measured(names[i].first, names[i].second);
