@@ -123,9 +123,11 @@ std::string emitFunctions(const Document &document);
 std::string emitTables(const Document &document);
 
 // Tables among them, each with its number of rows: what is in memory in which steps, for --plan; the plan's decisions,
-// added up by action and codec; what --profile-errors can measure, left out where that is nothing.
+// added up by action and codec; what the step's ops do, for --roofline; what --profile-errors can measure, left out
+// where that is nothing.
 int printPlan(const Document &document, llvm::raw_ostream &out);
 int printActions(const Document &document, llvm::raw_ostream &out);
+int printWork(const Document &document, llvm::raw_ostream &out);
 int printKept(const Document &document, llvm::raw_ostream &out);
 
 } // namespace sluice::codegen

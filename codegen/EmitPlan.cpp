@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the emitted program tells the runtime about its plan: what is in memory when, what actions cost, and which
-// activations codecs could be tried on.
+// What the emitted program tells the runtime about its plan: what is in memory when, what actions cost, which
+// activations codecs could be tried on, and what its ops do.
 #include "codegen/Document.h"
+#include "ir/KernelRecords.h"
 #include "ir/PlanActions.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -73,6 +74,39 @@ int codegen::printActions(const Document &d, llvm::raw_ostream &out) {
         << ", " << sum.bytes << ", " << llvm::formatv("{0:E}", sum.seconds) << "},\n";
   out << "    {\"\", OpRole::Compute, {}, 0, 0, 0}, // end\n};\n\n";
   return sums.size();
+}
+
+int codegen::printWork(const Document &d, llvm::raw_ostream &out) {
+  struct Work {
+    std::string node, op, arithmetic;
+    int calls = 0;
+    double flops = 0, bytes = 0;
+  };
+  std::vector<Work> works; // in the order of the step
+  std::map<std::pair<std::string, std::string>, size_t> places;
+  if (!d.step.getPlanned())
+    return 0;
+  for (Operation &op : d.module.lookupSymbol<func::FuncOp>(*d.step.getPlanned()).getOps()) {
+    auto kernel = dyn_cast<train::HasKernel>(op);
+    auto costed = dyn_cast<train::Costed>(op);
+    if (!kernel || !costed)
+      continue;
+    const auto [place, fresh] = places.try_emplace({train::recordedNode(kernel), kernel.launchName()}, works.size());
+    if (fresh)
+      works.push_back({place->first.first, place->first.second, StringRef(train::arithmeticOf(&op)).upper()});
+    Work &work = works[place->second];
+    work.calls += train::recordedCalls(kernel);
+    work.flops += static_cast<double>(costed.flops());
+    work.bytes += static_cast<double>(costed.bytesMoved());
+  }
+  if (works.empty())
+    return 0;
+  out << "// What the ops of a step do, for --roofline.\nstatic const WorkRow work[] = {\n";
+  for (const Work &work : works)
+    out << "    {" << stringLiteral(work.node) << ", " << stringLiteral(work.op) << ", " << work.calls << ", "
+        << llvm::formatv("{0:F0}, {1:F0}", work.flops, work.bytes) << ", Precision::" << work.arithmetic << "},\n";
+  out << "};\n\n";
+  return static_cast<int>(works.size());
 }
 
 int codegen::printKept(const Document &d, llvm::raw_ostream &out) {

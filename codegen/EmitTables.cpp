@@ -276,7 +276,8 @@ void printEntry(const Document &d, llvm::raw_ostream &out) {
 }
 
 void printProgram(const Document &d, llvm::raw_ostream &out, int inputs, int rows, int actions) {
-  const int kept = printKept(d, out), tied = printTiedNames(d, out), adapters = printAdapters(d, out);
+  const int work = printWork(d, out), kept = printKept(d, out), tied = printTiedNames(d, out),
+            adapters = printAdapters(d, out);
   const size_t engines = printEngines(d, out);
   const int outputs = printOutputs(d, out);
   auto seconds = [](FloatAttr value) { return llvm::formatv("{0:E}", value.getValueAsDouble()).str(); };
@@ -318,6 +319,7 @@ void printProgram(const Document &d, llvm::raw_ostream &out, int inputs, int row
   line("planRows", Twine(rows));
   line("actions", "actions");
   line("actionRows", Twine(actions));
+  table("work", "workRows", work);
   table("kept", "keptCount", kept);
   printResults(d, outputs, line);
   for (auto [field, attribute] : {std::pair{"accumulates", "train.accumulate"}, {"averages", "train.average"}})

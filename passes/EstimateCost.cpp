@@ -5,6 +5,7 @@
 //  3. for cuda: keep the engines that the profile recorded, for codegen.
 // Plans compare seconds of copies with seconds of kernels; an op without a cost would take no time and hide no copy.
 // Workspaces come from the very kernels that run, so that a slot has what its kernel takes.
+#include "ir/KernelRecords.h"
 #include "passes/Passes.h"
 #include "passes/analysis/Storages.h"
 #include "passes/kernels/CudaKernels.h"
@@ -32,12 +33,6 @@ static FailureOr<std::vector<KernelAlgorithm>> kernelAlgorithms(Target target, O
     return cudaAlgorithms(op, limit);
   }
   llvm_unreachable("no target");
-}
-
-/// How often the kernel's launchName() is recorded: once for every object, or for a region or function.
-static int callsOf(HasKernel kernel) {
-  auto isObject = [](sched::CallAttr call) { return !call.getKernel().empty(); };
-  return std::max(1, static_cast<int>(llvm::count_if(kernel.kernelCalls(), isObject)));
 }
 
 namespace {
@@ -116,7 +111,7 @@ struct EstimateCost : sluice::impl::EstimateCostBase<EstimateCost> {
         continue;
       auto &[sum, count] = ofStep[names.back()];
       sum += seconds.back();
-      count += callsOf(kernel);
+      count += recordedCalls(kernel);
     }
     for (size_t i = 0; i < choices.size(); ++i) {
       const auto *measured = device.measured(names[i].first, names[i].second);

@@ -86,6 +86,14 @@ struct ActionRow {    ///< all tensors of the plan that one action takes away, p
   double predictedSeconds; ///< on the stream where the work is done, waits not included
 };
 
+/// What all kernels of one name do in one batch, as traces and profiles name them.
+struct WorkRow {
+  const char *node, *op;
+  int calls;            ///< that are recorded
+  double flops, bytes;  ///< operations; bytes read and written, of each tensor once
+  Precision arithmetic; ///< of the operations
+};
+
 /// An activation that stays on the device between its forward and its backward readers, and could be packed.
 struct KeptActivation {
   const char *name;
@@ -123,6 +131,8 @@ struct Program {
   int planRows;
   const ActionRow *actions;
   int actionRows;
+  const WorkRow *work = nullptr; ///< of a step
+  int workRows = 0;
   const KeptActivation *kept = nullptr; ///< those that a step shows
   int keptCount = 0;
   Tensor loss;      ///< F32 scalar, readable after a step until the next begins

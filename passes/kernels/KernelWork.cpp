@@ -2,25 +2,13 @@
 // The work of an op as profiles measure it, see KernelWork.h.
 #include "passes/kernels/KernelWork.h"
 
-#include "ir/Train.h"
+#include "ir/KernelRecords.h"
 
 #include <cmath>
 
 using namespace mlir;
 using namespace sluice;
 using namespace sluice::train;
-
-/// The rate at which the op's arithmetic runs, as profiles name it: products run on tensor cores unless their factors
-/// are f32 and shall stay so.
-static std::string rateOf(Operation *op) {
-  auto aware = dyn_cast<PrecisionAware>(op);
-  if (!aware || aware.precisionPreference() != PrecisionPreference::Product)
-    return "fp32";
-  if (Type factor = op->getOperand(0).getType(); isHalf(factor))
-    return cast<RankedTensorType>(factor).getElementType().isF16() ? "fp16" : "bf16";
-  auto precision = op->getParentOfType<ModuleOp>()->getAttrOfType<StringAttr>("train.precision");
-  return precision && precision.getValue() == "tf32" ? "tf32" : "fp32";
-}
 
 // What a profile's samples call a kernel, and by which sizes they know it.
 
@@ -58,7 +46,7 @@ static void describe(planner::Work &work, const MemoryWork &memory) {
 planner::Work sluice::workOf(Operation *op, int64_t touched) {
   planner::Work work;
   work.kind = cast<HasKernel>(op).opKind();
-  work.precision = rateOf(op);
+  work.precision = arithmeticOf(op);
   auto costed = dyn_cast<Costed>(op);
   if (costed) {
     work.flops = double(costed.flops());

@@ -5,6 +5,7 @@
 #include "runtime/host/BlockedConv.h"
 #include "runtime/host/Dnnl.h"
 #include "runtime/host/DnnlConv.h"
+#include "runtime/host/Processor.h"
 #include "runtime/host/TileForm.h"
 #include "runtime/host/WideConv.h"
 
@@ -69,6 +70,18 @@ double slownessOfOurs(const ConvGeometry &g) {
   return std::max(0.4, vectors) * (depthwise ? 4 : narrow ? 8 : 1.6);
 }
 
+/// Those whose time is that of products of bf16: oneDNN's kernels for other groups wait for memory as much.
+bool isDenseInHalves(const ConvGeometry &g) { return isHalf(g.type) && g.groups == 1; }
+
+/// What the conversions of a convolution in floats take beside its own time, in operations of the latter: of each
+/// element of images, of the weights in each part, and of starting one. As measured with AVX-512.
+double slownessOfConversions(const ConvGeometry &g, int64_t parts) {
+  const double pixels = static_cast<double>(g.x.elements() + g.y.elements()), cuts = static_cast<double>(parts);
+  const double weights = static_cast<double>(g.w.elements()) * (g.pass == ConvPass::BackwardWeight ? 120 : 60);
+  const double operations = 2.0 * static_cast<double>(g.y.elements()) * static_cast<double>(g.w.elements() / g.w[0]);
+  return 1 + (48 * pixels + cuts * (weights + 4e7)) / operations;
+}
+
 void addOffers(const ConvGeometry &g, bool bias, bool rotated, int64_t parts, std::vector<ConvCandidate> &candidates) {
   int better = 0;
   double speed = 0;
@@ -76,8 +89,9 @@ void addOffers(const ConvGeometry &g, bool bias, bool rotated, int64_t parts, st
     better = speedOf(offer.name) == speed ? better + 1 : 0;
     speed = speedOf(offer.name);
     const double cut = 1 + 0.02 * static_cast<double>(parts - 1), form = rotated ? 0.5 : 1;
+    const double halves = isDenseInHalves(g) ? slownessOfHalves(offer.name.c_str()) : 1;
     candidates.push_back({(rotated ? rotatedForm : "") + offer.name, parts, offer.workspace,
-                          cut * form * familyOf(g, offer.name, better) * speedOfProcessor() / speed});
+                          cut * form * halves * familyOf(g, offer.name, better) * speedOfProcessor() / speed});
   }
 }
 
@@ -93,16 +107,23 @@ void addBlocked(const ConvGeometry &g, std::vector<ConvCandidate> &candidates) {
 void addWide(const ConvGeometry &g, bool bias, int64_t parts, std::vector<ConvCandidate> &candidates) {
   const ConvGeometry part = wideGeometry(g, parts);
   const size_t own = wideConvBytes(g, bias, parts);
+  const double slowness =
+      isDenseInHalves(g) ? slownessOfConversions(g, parts) : 2.5 * (1 + 0.02 * static_cast<double>(parts - 1));
   bool fastest = true;
   for (const ConvCandidate &c : convCandidates(part, bias)) {
     if (c.parts == 1 && (fastest || c.name == blocked))
-      candidates.push_back({wideForm + c.name, parts, own + c.workspace,
-                            2.5 * c.slowness * (1 + 0.02 * static_cast<double>(parts - 1))});
+      candidates.push_back({wideForm + c.name, parts, own + c.workspace, slowness * c.slowness});
     fastest &= c.parts != 1;
   }
 }
 
 } // namespace
+
+/// Whether there are kernels for the geometry that floats could not beat.
+static bool isFast(const std::vector<ConvCandidate> &candidates) {
+  return std::any_of(candidates.begin(), candidates.end(),
+                     [](const ConvCandidate &c) { return c.slowness <= 1 && c.name.rfind(wideForm, 0) != 0; });
+}
 
 std::vector<ConvCandidate> convCandidates(const ConvGeometry &g, bool bias) {
   std::vector<ConvCandidate> candidates;
@@ -112,8 +133,7 @@ std::vector<ConvCandidate> convCandidates(const ConvGeometry &g, bool bias) {
       for (bool rotated : {false, true})
         if (!rotated || rotatesWeights(g))
           addOffers(g, bias, rotated, parts, candidates);
-      const bool some = !candidates.empty() && candidates.front().name.compare(0, wideForm.size(), wideForm) != 0;
-      if (halves && (!some || parts == g.x[0])) // those of the smallest workspace in any case: trials may fail
+      if (halves && (!isFast(candidates) || parts == g.x[0])) // the smallest workspace in any case: trials may fail
         addWide(g, bias, parts, candidates);
     }
   if (!halves)

@@ -9,6 +9,9 @@
 #include "runtime/host/Dnnl.h"
 #include "runtime/host/ElementTypes.h"
 #include "runtime/host/Parallel.h"
+#include "runtime/host/Processor.h"
+
+#include <algorithm>
 
 namespace sluice {
 
@@ -122,6 +125,11 @@ struct Description {
 
 } // namespace
 
+/// Whether the rate of products of bf16 is what counts: those with a thin side wait for memory.
+static bool computesInHalves(const MatmulGeometry &g, const MatmulShape &shape) {
+  return isHalf(g.options.factors) && std::min({shape.m, shape.n, shape.k}) >= 64;
+}
+
 std::vector<MatmulCandidate> matmulCandidates(const MatmulGeometry &g) {
   const MatmulShape shape("", g.a, g.b, g.c, g.options.transposeA, g.options.transposeB, g.options.beta,
                           g.options.bias);
@@ -131,6 +139,12 @@ std::vector<MatmulCandidate> matmulCandidates(const MatmulGeometry &g) {
     candidates.push_back({found.impl_info_str(), found.scratchpad_desc().get_size(), 1});
   const BlockedMatmul own(shape, g.options.transposeA, g.options.transposeB, g.options.factors, g.options.result);
   candidates.push_back({blockedMatmul, own.workspaceBytes(), candidates.empty() ? 1.2 : 1.6});
+  if (candidates.size() > 1 && computesInHalves(g, shape)) {
+    candidates[0].slowness = slownessOfHalves(candidates[0].name.c_str());
+    candidates[1].slowness = g.options.transposeA ? 3.8 : 1.2; // beside floats, as measured with AVX-512
+  }
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [](const MatmulCandidate &a, const MatmulCandidate &b) { return a.slowness < b.slowness; });
   return candidates;
 }
 

@@ -24,8 +24,16 @@ int sluice::processorLevel() {
                   __builtin_cpu_supports("avx512vl");
   return v4 ? 4 : v3 ? 3 : v2 ? 2 : 1;
 }
+
+double sluice::slownessOfHalves(const char *implementation) {
+  if (strstr(implementation, "amx"))
+    return 0.25;
+  __builtin_cpu_init();
+  return !strstr(implementation, "avx512_core_bf16") ? 5 : __builtin_cpu_is("intel") ? 1.9 : 0.5;
+}
 #else
 int sluice::processorLevel() { return 0; }
+double sluice::slownessOfHalves(const char *) { return 0.5; }
 #endif
 
 #ifdef SLUICE_LEVEL

@@ -9,4 +9,9 @@ namespace sluice {
 /// Level of this processor and its operating system, 1 to 4; 0: no x86-64.
 int processorLevel();
 
+/// How long an implementation of oneDNN, by its name, takes for products of bf16 beside what floats take here, as
+/// measured: instructions of AVX-512 for bf16 need two cycles where Intel made them, and do the work of two
+/// multiply-adds in one elsewhere; without them bf16 is emulated. AMX is fast.
+double slownessOfHalves(const char *implementation);
+
 } // namespace sluice

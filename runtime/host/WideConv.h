@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions of bf16 by engines of floats, where oneDNN has none ("wide NAME"): a part of the batch becomes floats in
-// scratch, is convolved there, and its result is rounded. Weights become row-major floats once a call.
+// Convolutions of bf16 by engines of floats, where oneDNN has none or slow ones ("wide NAME"): a part of the batch
+// becomes floats in scratch, is convolved there, and its result is rounded. Weights become row-major floats once a
+// call.
 #pragma once
 
 #include "runtime/host/ConvEngine.h"

@@ -119,6 +119,8 @@ void checkTogether(const Arguments &arguments, const Program &program) {
   if (runtimeTarget() == Target::Cuda && arguments.offloadTo)
     throw UsageError(
         "--offload-to is for programs compiled with --target=host: copies to a GPU come from locked memory");
+  if (runtimeTarget() == Target::Cuda && arguments.roofline)
+    throw UsageError("--roofline is for programs compiled with --target=host: the peaks of a GPU are not measured");
   if (arguments.quiet && (arguments.help || arguments.plan))
     throw UsageError("--quiet prints nothing, --help and --plan do nothing else");
   if (arguments.help || arguments.plan)
@@ -129,9 +131,9 @@ void checkTogether(const Arguments &arguments, const Program &program) {
   if (!arguments.data) {
     if (!arguments.evaluate && !arguments.exportTo && !arguments.checkpoint && !arguments.predict)
       throw UsageError("nothing to do: give --data DIR or --data synthetic (see --help)");
-    for (const char *name :
-         {"--steps", "--epochs", "--shuffle", "--validation-split", "--trace", "--dump-gradients", "--profile-out",
-          "--profile-errors", "--checkpoint-every", "--evaluate-every", "--best", "--patience", "--report"})
+    for (const char *name : {"--steps", "--epochs", "--shuffle", "--validation-split", "--trace", "--dump-gradients",
+                             "--profile-out", "--profile-errors", "--roofline", "--checkpoint-every",
+                             "--evaluate-every", "--best", "--patience", "--report"})
       if (isGiven(arguments, *findFlag(name)))
         throw UsageError(text(name, " needs --data"));
   }

@@ -34,7 +34,7 @@ struct Arguments {
   ClassNames weightClasses, offeredClasses; ///< of the weights, for their data and for others
   std::set<std::string> carried; ///< of --mean, --std, --augment, --input those that are of the weights, not given
   bool nesterov = false, shuffle = false, plan = false, noGraph = false, force = false, help = false, quiet = false,
-       checkpointTrainedOnly = false, standardize = false;
+       checkpointTrainedOnly = false, standardize = false, roofline = false;
 
   /// Hyperparameters with the optimizer's defaults filled in, the rate as --lr says it, no smoothing of labels;
   /// counters are zero.

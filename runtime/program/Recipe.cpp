@@ -135,6 +135,7 @@ bool isOfTraining(const std::string &name) {
                                               "--dump-gradients",
                                               "--profile-out",
                                               "--profile-errors",
+                                              "--roofline",
                                               "--checkpoint",
                                               "--checkpoint-every",
                                               "--keep-checkpoints",

@@ -89,10 +89,13 @@ void printPlan(const Program &program) {
   }
 }
 
-double StepTimes::median() const {
+double StepTimes::median() const { return medianOf(seconds.size()); }
+
+double StepTimes::medianOf(size_t first) const {
   if (seconds.empty())
     return 0;
-  std::vector<double> later(seconds.begin() + (seconds.size() > 1), seconds.end());
+  std::vector<double> later(seconds.begin() + (seconds.size() > 1),
+                            seconds.begin() + static_cast<long>(std::min(first, seconds.size())));
   const auto middle = later.begin() + static_cast<long>(later.size() / 2);
   std::nth_element(later.begin(), middle, later.end());
   return *middle;

@@ -39,6 +39,8 @@ struct StepTimes {
 
   /// The first step is left out when there are others: it pays for page faults. 0 without any.
   double median() const;
+  /// Of so many at the start, more than one.
+  double medianOf(size_t first) const;
   double predicted(const Program &program) const;
   double samplesPerSecond(const Program &program) const;
 };

@@ -22,6 +22,7 @@
 #include "runtime/program/Predict.h"
 #include "runtime/program/Recipe.h"
 #include "runtime/program/Report.h"
+#include "runtime/program/Roofline.h"
 
 #include <algorithm>
 #include <atomic>
@@ -209,6 +210,20 @@ static std::unique_ptr<Session> openSession(const Program &program, size_t scrat
                      arguments.offloadTo ? arguments.offloadTo->c_str() : nullptr);
 }
 
+/// What can be measured once the arenas are gone, beside what was recorded.
+static void tellMeasured(const Arguments &arguments, const Program &program, const Recording &recording,
+                         const std::vector<TensorError> &errors) {
+  if (arguments.roofline && recording.steps > 0)
+    std::fputs(textOf(rooflineOf(program, recording.records, recording.steps, recording.stepSeconds,
+                                 measurePeaks(program.precision == Precision::BF16)))
+                   .c_str(),
+               stdout);
+  if (arguments.profileOut)
+    writeProfile(*arguments.profileOut, recording.records, recording.steps, measureLinks(), threads(),
+                 enginesFor(*arguments.profileOut), errors,
+                 arguments.offloadTo ? measureStorage(parentFolder(*arguments.offloadTo)) : std::nullopt);
+}
+
 static void runProgram(Arguments arguments, const Program &program, const Entry &entry) {
   if (arguments.help)
     return (void)std::fputs(helpText(arguments.name, program).c_str(), stdout);
@@ -264,10 +279,7 @@ static void runProgram(Arguments arguments, const Program &program, const Entry 
     if (arguments.profileErrors)
       errors = measureErrors(session, program, entry, *files.training, *arguments.profileErrors, scratch);
   }
-  if (arguments.profileOut)
-    writeProfile(*arguments.profileOut, recording.records, recording.steps, measureLinks(), threads(),
-                 enginesFor(*arguments.profileOut), errors,
-                 arguments.offloadTo ? measureStorage(parentFolder(*arguments.offloadTo)) : std::nullopt);
+  tellMeasured(arguments, program, recording, errors);
 }
 
 static int runGuarded(int argc, char **argv, const Program &program, const Entry &entry) {

@@ -55,6 +55,7 @@ private:
   void stepDone(const StepResult &result);
   void beginExtras();
   void endExtras(bool lastStep);
+  bool recordsAll() const { return arguments.trace || arguments.profileOut || arguments.roofline; }
   int64_t lastStep() const;
   bool checkpointIsDue(bool epochEnds) const;
   void saveCheckpoint();
@@ -225,8 +226,7 @@ void Trainer::sayHowToGoOn() const {
 void Trainer::beginExtras() {
   if (arguments.dumpGradients)
     gradients = std::make_unique<GradientDump>(session);
-  session.enableRecording(arguments.trace || arguments.profileOut || report || program.actionRows > 0,
-                          arguments.profileOut.has_value());
+  session.enableRecording(recordsAll() || report || program.actionRows > 0, arguments.profileOut.has_value());
 }
 
 void Trainer::endExtras(bool last) {
@@ -234,9 +234,8 @@ void Trainer::endExtras(bool last) {
     gradients->save(*arguments.dumpGradients);
     gradients.reset();
   }
-  const bool wanted = arguments.trace || arguments.profileOut;
-  const int64_t recorded = wanted ? recordedSteps : reportedSteps;
-  if ((!wanted && !report && program.actionRows == 0) || stepsDone > recorded)
+  const int64_t recorded = recordsAll() ? recordedSteps : reportedSteps;
+  if ((!recordsAll() && !report && program.actionRows == 0) || stepsDone > recorded)
     return;
   std::vector<OpRecord> records = session.takeRecords();
   if (report)
@@ -300,6 +299,7 @@ void Trainer::loop() {
       if (run.step < last)
         batches.prefetchAlone(run.position);
       session.synchronize();
+      session.takeRecords(); // the evaluation's ops are none of a step
     }
   }
   guarded([&] { step.settle(batches); }); // an interrupted run
@@ -347,7 +347,7 @@ Recording Trainer::runAll() {
     report->write(*arguments.report, program, session, commandOf(arguments), files.classes, times, actions);
   if (const int signal = interruptedBy())
     throw Interrupted{signal};
-  return {std::move(profiled), profiledSteps};
+  return {std::move(profiled), profiledSteps, times.medianOf(recordedSteps)};
 }
 
 } // namespace

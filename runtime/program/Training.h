@@ -49,9 +49,11 @@ private:
 struct Recording {
   std::vector<OpRecord> records;
   int64_t steps = 0;
+  double stepSeconds = 0; ///< the median of theirs
 };
 
-/// Trains from `run` on (not at all without --data), evaluates and predicts. Records when a profile was asked for.
+/// Trains from `run` on (not at all without --data), evaluates and predicts. Records when a profile or the roofline was
+/// asked for.
 Recording train(Session &session, const Program &program, const Entry &entry, const Arguments &arguments,
                 TrainingFiles &files, RunState run);
 

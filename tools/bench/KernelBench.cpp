@@ -2,15 +2,17 @@
 // Speed of the host kernels: every convolution of a network, forward and both backward passes, in GFLOP/s, and the
 // elementwise and reduction kernels of a BatchNorm network in GB/s. Best of several runs; use an idle machine.
 // `links` prints what --profile-out measures of copies between the arenas, five times; `codecs` what CodecBench.h
-// says.
+// says. FORM: the first algorithm that is offered whose name begins so ('wide'), instead of the first one.
 //
 // `attention`, of BATCH texts and 12 heads of 64 columns, and `rows`, of BATCH rows, print milliseconds of forward and
 // backward, for transformer_kernels.py to read.
 //
-//   kernel-bench [resnet50|mobilenet|densenet|vgg16|elementwise|links|codecs] [BATCH] [THREADS]
+//   kernel-bench [resnet18|resnet50|mobilenet|densenet|vgg16] [BATCH] [THREADS] [bf16 [FORM]]
+//   kernel-bench [elementwise|links|codecs] [BATCH] [THREADS]
 //   kernel-bench attention BATCH THREADS TOKENS [causal]
 //   kernel-bench rows BATCH THREADS COLUMNS
 #include "runtime/Runtime.h"
+#include "runtime/host/ConvEngine.h"
 #include "runtime/program/Links.h"
 #include "tools/bench/CodecBench.h"
 
@@ -46,6 +48,21 @@ Network resnet50() {
       ++net[{width, extent, 4 * width, 1, 1, 1}];
       in = 4 * width;
     }
+  return net;
+}
+
+Network resnet18() {
+  Network net{{{3, 224, 64, 7, 2, 1}, 1}};
+  int64_t in = 64, extent = 56;
+  for (int stage = 0; stage < 4; ++stage) {
+    const int64_t width = 64 << stage, stride = stage > 0 ? 2 : 1;
+    ++net[{in, extent, width, 3, stride, 1}];
+    if (stride > 1)
+      ++net[{in, extent, width, 1, stride, 1}];
+    extent /= stride;
+    net[{width, extent, width, 3, 1, 1}] += 3;
+    in = width;
+  }
   return net;
 }
 
@@ -97,16 +114,32 @@ Network vgg16() {
   return net;
 }
 
+/// In which type convolutions are measured, and by algorithms of which form.
+struct Kind {
+  DataType type = DataType::F32;
+  std::string form;
+};
+
+ConvCandidate candidate(const ConvGeometry &geometry, const std::string &form) {
+  const std::vector<ConvCandidate> all = convCandidates(geometry, false);
+  const auto found = std::find_if(all.begin(), all.end(), [&](const auto &c) { return c.name.rfind(form, 0) == 0; });
+  return found == all.end() ? all.front() : *found;
+}
+
 /// Seconds of one pass; prints its rate.
-double measure(const Layer &layer, int64_t batch, ConvPass pass) {
+double measure(const Layer &layer, int64_t batch, ConvPass pass, const Kind &kind) {
   const auto [in, extent, out, kernel, stride, groups] = layer;
   const int64_t pad = kernel / 2, side = (extent + 2 * pad - kernel) / stride + 1;
   const Shape x{batch, in, extent, extent}, w{out, in / groups, kernel, kernel}, y{batch, out, side, side};
-  const Conv conv("conv", pass, x, w, y, {{kernel, kernel}, {stride, stride}, {pad, pad, pad, pad}},
-                  ConvOptions().withGroups(groups));
+  const ConvCandidate found = candidate(
+      {pass, x, w, y, {{kernel, kernel}, {stride, stride}, {pad, pad, pad, pad}}, groups, kind.type}, kind.form);
+  const Conv conv(
+      "conv", pass, x, w, y, {{kernel, kernel}, {stride, stride}, {pad, pad, pad, pad}},
+      ConvOptions().withGroups(groups).withType(kind.type).withAlgorithm({found.name.c_str(), found.parts}));
   buildPrimitives();
-  const Tensor tx = device(0, x, Layout::NHWC), ty = device(tx.bytes(), y, Layout::NHWC);
-  const Tensor tw = device(ty.offset + ty.bytes(), w);
+  const Tensor tx = device(0, x, Layout::NHWC, kind.type), ty = device(tx.bytes(), y, Layout::NHWC, kind.type);
+  const DataType weights = pass == ConvPass::BackwardWeight ? DataType::F32 : kind.type;
+  const Tensor tw = device(ty.offset + ty.bytes(), w, Layout::RowMajor, weights);
   const size_t end = (tw.offset + tw.bytes() + 63) / 64 * 64;
   const Tensor space = scratch(end, static_cast<int64_t>(conv.workspaceBytes()));
   Session session(end + space.bytes(), 0, 0);
@@ -120,20 +153,22 @@ double measure(const Layer &layer, int64_t batch, ConvPass pass) {
       conv.backwardWeight(stream, ty, tx, tw, none, space);
   });
   const double flops = 2.0 * static_cast<double>(y.elements() * w[1] * kernel * kernel);
-  printf(" %8.2f ms %5.0f GF/s %6.2f MiB |", seconds * 1e3, flops / seconds * 1e-9,
-         static_cast<double>(conv.workspaceBytes()) / 1048576);
+  printf(" %8.2f ms %5.0f GF/s %6.2f MiB %-28s|", seconds * 1e3, flops / seconds * 1e-9,
+         static_cast<double>(conv.workspaceBytes()) / 1048576,
+         (found.name + " " + std::to_string(found.parts)).c_str());
   return seconds;
 }
 
-void convolutions(const Network &net, int64_t batch) {
+void convolutions(const Network &net, int64_t batch, const Kind &kind) {
   double totals[3] = {};
-  puts("  in extent  out k s groups times | forward, backward data, backward weight: time, rate, workspace");
+  puts("  in extent  out k s groups times | forward, backward data, backward weight: time, rate, workspace, algorithm "
+       "and its parts");
   for (const auto &[layer, count] : net) {
     const auto [in, extent, out, kernel, stride, groups] = layer;
     printf("%4d %6d %4d %d %d %6d %5d |", static_cast<int>(in), static_cast<int>(extent), static_cast<int>(out),
            static_cast<int>(kernel), static_cast<int>(stride), static_cast<int>(groups), count);
     for (ConvPass pass : {ConvPass::Forward, ConvPass::BackwardData, ConvPass::BackwardWeight})
-      totals[static_cast<int>(pass)] += count * measure(layer, batch, pass);
+      totals[static_cast<int>(pass)] += count * measure(layer, batch, pass, kind);
     putchar('\n');
   }
   printf("all: forward %.3f s, backward data %.3f s, backward weight %.3f s\n", totals[0], totals[1], totals[2]);
@@ -262,8 +297,11 @@ int main(int argc, char **argv) {
   const int64_t batch = argc > 2 ? atoll(argv[2]) : 16;
   if (argc > 3)
     setThreads(atoi(argv[3]));
-  const std::map<std::string, Network (*)()> networks{
-      {"resnet50", resnet50}, {"mobilenet", mobilenet}, {"densenet", densenet}, {"vgg16", vgg16}};
+  const std::map<std::string, Network (*)()> networks{{"resnet18", resnet18},
+                                                      {"resnet50", resnet50},
+                                                      {"mobilenet", mobilenet},
+                                                      {"densenet", densenet},
+                                                      {"vgg16", vgg16}};
   printf("%s, batch %d, %d threads\n", what.c_str(), static_cast<int>(batch), threads());
   if (what == "elementwise") {
     elementwise(batch);
@@ -276,7 +314,8 @@ int main(int argc, char **argv) {
   } else if (what == "codecs") {
     benchCodecs(batch);
   } else if (networks.count(what)) {
-    convolutions(networks.at(what)(), batch);
+    convolutions(networks.at(what)(), batch,
+                 {argc > 4 && strcmp(argv[4], "bf16") == 0 ? DataType::BF16 : DataType::F32, argc > 5 ? argv[5] : ""});
   } else {
     fprintf(stderr, "kernel-bench: unknown benchmark '%s'\n", what.c_str());
     return 2;

@@ -573,6 +573,39 @@ static const ActionRow actions[] = {
     {"", OpRole::Compute, {}, 0, 0, 0}, // end
 };
 
+// What the ops of a step do, for --roofline.
+static const WorkRow work[] = {
+    {"/features/features.0/Conv", "conv", 1, 884736, 91008, Precision::FP32},
+    {"/features/features.1/Relu", "fused", 2, 131072, 327680, Precision::FP32},
+    {"/features/features.2/MaxPool", "max_pool", 1, 8192, 86016, Precision::FP32},
+    {"/features/features.3/Conv", "conv", 1, 1179648, 53824, Precision::FP32},
+    {"/features/features.4/Relu", "fused", 2, 65536, 163840, Precision::FP32},
+    {"/features/features.5/Conv", "conv", 1, 2359296, 74816, Precision::FP32},
+    {"/features/features.6/Relu", "fused", 2, 65536, 163840, Precision::FP32},
+    {"/features/features.7/MaxPool", "max_pool", 1, 4096, 43008, Precision::FP32},
+    {"/Flatten", "reorder", 1, 2048, 16384, Precision::FP32},
+    {"/classifier/classifier.0/Gemm", "matmul", 3, 294912, 100704, Precision::FP32},
+    {"/classifier/classifier.1/Relu", "fused", 2, 1536, 3840, Precision::FP32},
+    {"/classifier/classifier.2/Gemm", "matmul", 3, 11520, 6184, Precision::FP32},
+    {"loss", "loss", 1, 1, 388, Precision::FP32},
+    {"loss", "loss_backward", 1, 80, 704, Precision::FP32},
+    {"/classifier/classifier.2/Gemm", "sum_to", 1, 10, 360, Precision::FP32},
+    {"/classifier/classifier.2/Gemm", "update_sgd", 2, 500, 5000, Precision::FP32},
+    {"/classifier/classifier.0/Gemm", "sum_to", 1, 24, 864, Precision::FP32},
+    {"/classifier/classifier.0/Gemm", "update_sgd", 2, 12336, 123360, Precision::FP32},
+    {"/features/features.7/MaxPool", "reorder", 1, 2048, 16384, Precision::FP32},
+    {"/features/features.7/MaxPool", "max_pool_backward", 1, 8192, 43008, Precision::FP32},
+    {"/features/features.5/Conv", "conv_backward_weight", 1, 2359296, 74816, Precision::FP32},
+    {"/features/features.5/Conv", "conv_backward_data", 1, 2359296, 74752, Precision::FP32},
+    {"/features/features.5/Conv", "update_sgd", 2, 4640, 46400, Precision::FP32},
+    {"/features/features.3/Conv", "conv_backward_weight", 1, 1179648, 53824, Precision::FP32},
+    {"/features/features.3/Conv", "conv_backward_data", 1, 1179648, 53760, Precision::FP32},
+    {"/features/features.3/Conv", "update_sgd", 2, 2336, 23360, Precision::FP32},
+    {"/features/features.2/MaxPool", "max_pool_backward", 1, 16384, 86016, Precision::FP32},
+    {"/features/features.0/Conv", "conv_backward_weight", 1, 884736, 91008, Precision::FP32},
+    {"/features/features.0/Conv", "update_sgd", 2, 448, 4480, Precision::FP32},
+};
+
 // Activations that stay and could be packed, for --profile-errors.
 static const KeptActivation kept[] = {
     {"features_2_MaxPool_y", features_2_MaxPool_y, Comparison::None},
@@ -610,6 +643,8 @@ const Program program = {
     .planRows = 46,
     .actions = actions,
     .actionRows = 1,
+    .work = work,
+    .workRows = 29,
     .kept = kept,
     .keptCount = 4,
     .loss = loss_value,

@@ -47,6 +47,13 @@ TEST_F(TinyProgram, TracesTenStepsWithARowForEachStream) {
   EXPECT_EQ(updates, (std::map<int, int>{{rows["compute"], 10}}));
 }
 
+/// The ops of an evaluation between two recorded steps are none of a step.
+TEST_F(TinyProgram, RecordsNoEvaluation) {
+  ASSERT_EQ(run("--data data --epochs 2 --evaluate data --profile-out p.json --trace trace.json"), 0) << err;
+  for (const char *file : {"p.json", "trace.json"})
+    EXPECT_THAT(folder.read(file), testing::Not(testing::HasSubstr("count"))) << file;
+}
+
 TEST(ProfileOut, AveragesZerosOverSteps) {
   const Folder folder;
   std::vector<OpRecord> records; // two calls of one name in each of two steps, which write three tensors

@@ -7,6 +7,7 @@
 #include "runtime/host/BlockedMatmul.h"
 #include "runtime/host/ConvEngine.h"
 #include "runtime/host/MatmulEngine.h"
+#include "runtime/host/Processor.h"
 
 namespace sluice {
 namespace {
@@ -54,6 +55,56 @@ TEST_P(Algorithms, AllOfBf16GiveWhatTheDefinitionSays) {
     }
     EXPECT_GT(wide, 0);
   }
+}
+
+/// The first one that is neither ours nor sees floats; empty: there is none.
+template <typename Candidate> std::string ofHalves(const std::vector<Candidate> &candidates) {
+  for (const Candidate &c : candidates)
+    if (c.name != "blocked" && c.name.compare(0, 5, "wide ") != 0)
+      return c.name;
+  return "";
+}
+
+TEST(Halves, AreConvolvedAsFloatsWhereThatIsFaster) {
+  const Window window{{3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}};
+  for (ConvPass pass : passes) {
+    const ConvGeometry large{pass, {16, 64, 56, 56}, {64, 64, 3, 3}, {16, 64, 56, 56}, window, 1, DataType::BF16};
+    const std::vector<ConvCandidate> candidates = convCandidates(large, false);
+    const std::string direct = ofHalves(candidates), &first = candidates.front().name;
+    const bool slow = direct.empty() || slownessOfHalves(direct.c_str()) > 1;
+    EXPECT_EQ(first.compare(0, 5, "wide ") == 0, slow) << first << " before " << direct;
+    // A little memory is enough all the same.
+    const auto frugal = std::min_element(candidates.begin(), candidates.end(),
+                                         [](const auto &a, const auto &b) { return a.workspace < b.workspace; });
+    EXPECT_LT(frugal->workspace, size_t{4} << 20);
+    // Few operations, which conversions would take longer than.
+    const ConvGeometry small{pass, {2, 8, 8, 8},  {8, 8, 1, 1}, {2, 8, 8, 8}, {{1, 1}, {1, 1}, {0, 0, 0, 0}},
+                             1,    DataType::BF16};
+    if (!direct.empty() && slownessOfHalves(direct.c_str()) < 2) {
+      EXPECT_EQ(convCandidates(small, false).front().name, ofHalves(convCandidates(small, false)));
+    }
+  }
+}
+
+TEST(Halves, AreMultipliedAsFloatsWhereThatIsFaster) {
+  const auto first = [](int64_t m, bool transposeA) {
+    const Shape a = transposeA ? Shape{384, m} : Shape{m, 384};
+    return matmulCandidates(
+        {a, {384, 1536}, {m, 1536}, MatmulOptions().withTransposeA(transposeA).withFactors(DataType::BF16)});
+  };
+  const std::string direct = ofHalves(first(2048, false));
+  if (direct.empty())
+    GTEST_SKIP() << "oneDNN has no products of bf16 here";
+  const bool slow = slownessOfHalves(direct.c_str()) > 1.2;
+  EXPECT_EQ(first(2048, false).front().name, slow ? "blocked" : direct);
+  EXPECT_EQ(first(16, false).front().name, ofHalves(first(16, false))); // it waits for memory
+}
+
+TEST(Halves, AreFastWithTheirOwnInstructions) {
+#ifdef __x86_64__
+  EXPECT_GT(slownessOfHalves("jit_bf16:avx512_core"), slownessOfHalves("jit_bf16:avx512_core_bf16"));
+  EXPECT_GT(slownessOfHalves("brgconv:avx512_core_bf16"), slownessOfHalves("brgconv:avx512_core_bf16_amx_bf16"));
+#endif
 }
 
 /// They would take all memory of the machine where the model asks for it. Nothing is made, not even the algorithm.
