@@ -52,11 +52,13 @@ static void noteResident(func::FuncOp function, std::vector<AlgorithmChoice> &ch
       touched[position].insert(s);
       lives[s].activation |= isForward(choice.op);
     }
+    // What outlives the step is there in any case and makes no algorithm dearer than another.
     touched[position].remove_if([&](int s) { return storages[s].kind != Storage::Kind::Transient; });
     for (int s : touched[position])
       lives[s] = {lives[s].first < 0 ? static_cast<int>(position) : lives[s].first, static_cast<int>(position),
                   lives[s].activation};
   }
+  // Live gradients at the op at hand: counted from their first op on, let go after their last.
   int64_t gradients = 0;
   for (auto [position, choice] : llvm::enumerate(choices)) {
     int64_t ended = 0;
