@@ -295,8 +295,7 @@ Status Flattening::bindOutput(const std::string &name, bool isTrained) {
   return append(std::move(node), false);
 }
 
-/// Outputs are bound after all nodes, the trained ones first: they keep their names, or it is an error. Another output
-/// that is no tensor merely goes.
+/// Outputs are bound after all nodes, the trained ones first, as an error about these counts more.
 Status Flattening::run(const std::vector<std::string> &trained) {
   takeNames();
   for (const onnx::NodeProto &node : file.model().graph().node())

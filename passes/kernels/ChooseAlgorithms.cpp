@@ -158,6 +158,8 @@ LogicalResult choose(std::vector<AlgorithmChoice> &choices, int64_t limit) {
 
 } // namespace
 
+/// Choices are tried out on this machine; what does not work is left out, and all are chosen again, since limits follow
+/// from all of them.
 LogicalResult sluice::chooseAlgorithms(std::vector<AlgorithmChoice> &choices, int64_t limit, bool alternatives) {
   for (;;) {
     if (failed(choose(choices, limit)))
