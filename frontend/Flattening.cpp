@@ -77,6 +77,7 @@ std::string Flattening::fresh(const std::string &name) {
       return next;
 }
 
+/// From the inside outwards: a body's own names hide those around it.
 const Bound *Flattening::find(const Scope &scope, const std::string &name) const {
   for (const Scope *at = &scope; at; at = at->outer)
     if (auto found = at->names.find(name); found != at->names.end())
