@@ -187,6 +187,7 @@ std::string FusedTable::objectFor(sched::RunOp run) {
     steps += std::string(i ? ", " : "") +
              (train::advancesInnermost(run.inType(i), run.isChannel(i), domain) ? "true" : "false");
   }
+  // Full results come first, then sums, as in the runtime's Fused<F>.
   int64_t sums = *run.getSums(), outputs = static_cast<int64_t>(run.getOuts().size()) - sums;
   for (unsigned i = 0; i < outputs; ++i)
     noteType(run.outType(i));

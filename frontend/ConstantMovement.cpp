@@ -170,6 +170,7 @@ struct Range {
   int64_t start, step, count;
 };
 
+/// As ONNX limits both ends: to [0, extent] with a positive step, else start to [0, extent - 1] and end to -1 at least.
 Range clampRange(int64_t start, int64_t end, int64_t step, int64_t extent) {
   int64_t low = step > 0 ? 0 : -1, high = step > 0 ? extent : extent - 1;
   start = std::clamp(start < 0 ? start + extent : start, std::max<int64_t>(low, 0), high);

@@ -57,6 +57,7 @@ Result<HostTensor> reduce(const Fold &fold, const Rule &rule) {
       result->floats[to] = rule.onFloats(result->floats[to], x.floats[i]);
     started[to] = true;
   }
+  // Sums are in double; each result is rounded to float32 once, as a kernel gives it.
   const int64_t count = result->size() ? x.size() / result->size() : 1;
   for (double &number : result->floats)
     number = static_cast<float>(rule.mean ? number / static_cast<double>(count) : number);

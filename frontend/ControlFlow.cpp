@@ -225,6 +225,7 @@ Outputs takeScan(Flattening &flat, const Structure &structure) {
       return name.takeError();
     carried.push_back(tensorBound(*name));
   }
+  // A list for each scanned output, with one tensor a trip.
   std::vector<std::vector<std::string>> kept(static_cast<size_t>(body->output_size() - states));
   for (int64_t trip = 0; trip < walk->trips; ++trip) {
     Outputs inputs = inputsOf(flat, structure, *walk, trip, carried);

@@ -19,7 +19,7 @@ struct TrainedTensor {
   std::vector<int64_t> shape;
 };
 
-/// A model as programs export it: they write weights over its zeros.
+/// A model as programs export it: they write trained weights over the bytes at these offsets.
 struct ExportTemplate {
   std::string bytes;                      ///< the serialized model
   std::map<std::string, int64_t> offsets; ///< tensor name -> first byte of its raw data

@@ -77,6 +77,7 @@ std::string Flattening::fresh(const std::string &name) {
       return next;
 }
 
+/// From the inside outwards: a body's own names hide those around it.
 const Bound *Flattening::find(const Scope &scope, const std::string &name) const {
   for (const Scope *at = &scope; at; at = at->outer)
     if (auto found = at->names.find(name); found != at->names.end())
@@ -295,8 +296,7 @@ Status Flattening::bindOutput(const std::string &name, bool isTrained) {
   return append(std::move(node), false);
 }
 
-/// Outputs are bound after all nodes, the trained ones first: they keep their names, or it is an error. Another output
-/// that is no tensor merely goes.
+/// Outputs are bound after all nodes, the trained ones first, as an error about these counts more.
 Status Flattening::run(const std::vector<std::string> &trained) {
   takeNames();
   for (const onnx::NodeProto &node : file.model().graph().node())

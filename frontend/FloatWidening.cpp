@@ -54,6 +54,7 @@ void widenType(onnx::TypeProto &type) {
     widenType(*type.mutable_optional_type()->mutable_elem_type());
 }
 
+/// A new message instead of the old one, whose data may stand in any of several fields, or in another file.
 void widenTensor(TensorProto &tensor, std::string_view bytes) {
   TensorProto wide;
   wide.set_name(tensor.name());

@@ -14,6 +14,7 @@ std::string describe(const onnx::NodeProto &node, int64_t opset) {
   return "node '" + name + "' (" + type + ", opset " + std::to_string(opset) + ")";
 }
 
+/// What plans, reports and messages call the node; one without a name by what it makes.
 static Location locationOf(Builder &builder, const onnx::NodeProto &node) {
   std::string name = node.name();
   if (name.empty())
@@ -56,6 +57,7 @@ const Source *NodeImport::source(int input) {
   return &(function.sources[name] = source);
 }
 
+/// One read for all nodes, until changed() puts another value in its place.
 Value NodeImport::read(FlatSymbolRefAttr variable, RankedTensorType type) {
   Value &read = function.reads[variable.getValue()];
   if (!read)
@@ -182,6 +184,7 @@ FlatSymbolRefAttr NodeImport::state(int input, Use::Kind kind) {
   return variable ? FlatSymbolRefAttr::get(variable.getSymNameAttr()) : FlatSymbolRefAttr();
 }
 
+/// Eight bytes an element, as a HostTensor holds int64 or double whatever the type was.
 LogicalResult NodeImport::countConstant(const HostTensor &value) {
   function.constantBytes += 8 * value.size();
   if (function.constantBytes > spec().limits.constantBytes)

@@ -177,6 +177,7 @@ LogicalResult importStft(NodeImport &node) {
   auto filters = filtersOf(*length, parts, bins, window);
   if (!filters)
     return node.error("frames of " + std::to_string(*length) + " numbers need too large a table");
+  // A line is an image of height 1, whose filters step along its width.
   Value channels = parts == 1 ? signal : permuted(node, signal, {0, 2, 1});
   Value line = channels ? node.reshape(channels, {batch, parts, 1, shapeOf(signal)[1]}) : Value();
   Value factors = line ? node.table(std::move(*filters), "filters") : Value();

@@ -254,6 +254,7 @@ public:
     const onnx::NodeProto reader = readerOf(name);
     return NodeImport(state, reader).known(0);
   }
+  /// Of a value as the import has it so far, or of a tensor of the file, which a node has to ask for.
   std::optional<std::vector<int64_t>> shape(const std::string &name) override {
     if (auto value = state.values.find(name); value != state.values.end())
       return shapeOf(value->second).vec();

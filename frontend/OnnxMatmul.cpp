@@ -7,6 +7,7 @@ using namespace mlir;
 namespace sluice {
 namespace {
 
+/// Either factor may be the weight, which decides its fans under --init.
 Use weightUse(bool inputsFirst) {
   Use use;
   use.kind = Use::Weight;

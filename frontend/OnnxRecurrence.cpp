@@ -84,6 +84,7 @@ LogicalResult readPeepholes(NodeImport &node, Layer &layer) {
   return success(bool(layer.peepholes));
 }
 
+/// Weights are [D,G*H,in]: inputs last.
 Use useOf(int input) {
   Use use;
   use.kind = input < 3 ? Use::Weight : Use::Bias;

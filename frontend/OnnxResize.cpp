@@ -101,6 +101,7 @@ FailureOr<Target> readTarget(NodeImport &node, ArrayRef<int64_t> shape) {
       return failure();
     return scaleToSizes(node, shape, std::move(target));
   }
+  // The extent is rounded down, so that the scale is not what the extents say; it is kept as it was given.
   SmallVector<double> scales;
   if (places.scales < 0) {
     for (float scale : node.attributes.numbers("scales"))

@@ -92,6 +92,7 @@ bool isLossOp(Operation *op) {
   return kernel && kernel.role() == sched::Role::Loss;
 }
 
+/// Kept outputs have bytes of their own: an input, a variable or another output would give its bytes twice.
 Value Predictions::apart(Value value) {
   const Value root = rootOf(value);
   const bool stands = !root.getDefiningOp() || isa<train::ReadOp>(root.getDefiningOp()) ||

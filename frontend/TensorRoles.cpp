@@ -160,6 +160,7 @@ private:
       return Hold::Setting;
     if (hasEstimator && !isOfEstimator(tensor))
       return Hold::Preparation;
+    // Rules on how a tensor is read and on its values come before those on its name, which say less.
     const bool oneNumber = tensor.size == 1 || tensor.uniform;
     if (oneNumber && areAll(tensor, [&](const Read &read) { return isEpsilon(tensor, read, reads, file); }))
       return Hold::Epsilon;

@@ -43,6 +43,7 @@ int64_t receptiveField(ArrayRef<int64_t> shape) {
   return field;
 }
 
+/// Equal elements are written once, whatever the shape.
 template <typename T, typename Values> DenseElementsAttr denseOf(RankedTensorType type, const Values &values) {
   SmallVector<T> list(values.begin(), values.end());
   if (llvm::all_equal(list) && !list.empty())

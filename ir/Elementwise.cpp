@@ -246,6 +246,7 @@ LogicalResult NoiseOp::verify() { // C1: as of every elementwise op
   return success();
 }
 
+/// The result has the layout of whichever operand has its shape: the other one is read again and again.
 static LogicalResult broadcastType(MaybeLoc loc, RankedTensorType a, RankedTensorType b, Types &types) {
   SmallVector<int64_t> shape;
   if (!broadcast(a.getShape(), b.getShape(), shape))

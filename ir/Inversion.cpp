@@ -139,6 +139,7 @@ Value subtract(FusedOp op, unsigned operand, ArrayRef<Operation *> path, OpBuild
   for (unsigned i = 0; i < operands.size(); ++i)
     if (i != operand)
       map.map(body.getArgument(i), block.addArgument(b.getF32Type(), body.getArgument(i).getLoc()));
+  // All of the region but the path from operand to result, which is undone step by step from the result on.
   for (Operation &step : body.without_terminator())
     if (!llvm::is_contained(path, &step))
       b.clone(step, map);

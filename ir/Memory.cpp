@@ -77,6 +77,7 @@ LogicalResult AwaitOp::verify() {
   return success();
 }
 
+/// A handle of train.read is a variable that is at home elsewhere; it needs no offload before.
 LogicalResult PrefetchOp::verify() {
   if (cast<HostHandleType>(getHandle().getType()).getTensor() != getX().getType()) // C1
     return emitOpError() << "copies " << getHandle().getType() << " back as " << getX().getType();

@@ -125,6 +125,7 @@ GRADIENT(LayerNormOp) {
   return success();
 }
 
+/// Types do not depend on epsilon, so that any will do for the forward op's inference.
 LogicalResult LayerNormBackwardOp::verify() {
   LayerNormOp::Properties p;
   p.epsilon = FloatAttr::get(Float32Type::get(getContext()), 0);

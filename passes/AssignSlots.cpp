@@ -143,12 +143,14 @@ planner::Packing AssignSlots::around(ProgramOp program, std::vector<planner::Pac
   }
   if (fixed == 0)
     return planner::pack(items, options);
+  // The others go beside those that have places, where the planned height is good enough.
   const int64_t planned = given.height;
   if (fixed < items.size()) {
     planner::PackOptions beside = options;
     beside.goodEnough = std::max(goodEnough, planned);
     given = planner::pack(items, beside);
   }
+  // The plan has searched for these places; only where lives have changed since may a new packing be lower.
   if (given.height <= std::max(given.load, goodEnough) || (given.height == planned && livesAsPlanned(program)))
     return given;
   for (planner::PackItem &item : items)
@@ -234,6 +236,7 @@ LogicalResult AssignSlots::finish() {
       diagnostic << "; " << pool << " of them are the pool of zvc";
     return diagnostic;
   };
+  // A host budget of 0 still allows the staging slots of the next batch, which are the base.
   const int64_t hostLimit = hostBudget == 0 ? arena(sched::Space::Host).base : hostBudget.getValue();
   return success(succeeded(check(sched::Space::Device, budget > 0 ? budget.getValue() : -1)) &&
                  succeeded(check(sched::Space::Host, hostLimit)));

@@ -123,6 +123,7 @@ LogicalResult Sweep::markTrained() {
   return success();
 }
 
+/// A variable of the module for one number that outlives steps, in front of @step.
 VariableOp Sweep::addScalar(Location loc, StringRef name, Role role, Init init) {
   OpBuilder atModule(step);
   auto scalar = VariableOp::create(atModule, loc, name, role, init, RankedTensorType::get({}, atModule.getF32Type()),

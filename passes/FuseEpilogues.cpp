@@ -112,6 +112,7 @@ bool fuseGradient(ConvBackwardDataOp conv) {
       conv.getDy(), conv.getW(), chain.relu.getY(), norm.getX(), norm.getMean(), norm.getRstd(), chain.addend(),
       conv.getStridesAttr(), conv.getPadsAttr(), conv.getDilationsAttr(), conv.getGroupAttr());
   copyOrdinal(conv, all);
+  // The sums are computed beside the convolution; what they correct is an op of its own, as they are only known then.
   if (!norm.getDx().use_empty()) {
     auto type = typeOf(norm.getX());
     b.setInsertionPoint(norm);

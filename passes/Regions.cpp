@@ -244,6 +244,7 @@ FusedOp sluice::cloneFor(OpBuilder &builder, FusedOp op, ArrayRef<unsigned> resu
     types.push_back(op.getResult(result).getType());
     sums += result >= op.fullResults();
   }
+  // A region of sums alone runs over the shape of its first operand, see lead().
   if (sums == static_cast<int64_t>(results.size()) && !operands.lead(op.domain()))
     return {};
   IRMapping scalars;

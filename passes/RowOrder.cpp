@@ -105,6 +105,7 @@ private:
     MovedElements moved(typeOf(first.getX()));
     moved.transpose(first.getPermutation());
     SmallVector<int64_t> shape(typeOf(last.getX()).getShape());
+    // Rows as they begin the path: ops on it may have changed the number of columns.
     shape.back() = columnsOf(firstRows());
     if (!moved.reshape(shape))
       return false;

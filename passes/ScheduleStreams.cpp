@@ -127,6 +127,8 @@ void Scheduler::encode(train::EncodeOp op) {
   copyingOut[source] = packed[target] = clocks.record(loc, Stream::Codec, storages[target].name + "_ready");
 }
 
+/// The codec stream waits for the bytes that it writes and for the form that it reads; compute then waits for it at the
+/// tensor's next reader.
 void Scheduler::decode(train::DecodeOp op) {
   int source = storages.of(op.getPacked()), target = storages.of(op.getX());
   Location loc = originOf(storages[source], op.getLoc());

@@ -195,6 +195,7 @@ LogicalResult Verifier::checkContents() {
       continue;
     }
     BufferOp buffer = places[read.place].op;
+    // Variables and this batch hold something before the first step; the next batch arrives by a copy.
     const bool initial = buffer.outlivesStep() && !(buffer.getBatch() && *buffer.getBatch() == 1);
     const auto pieces = history.pieces(read.bytes);
     const auto foreign = llvm::find_if(pieces, [&](const ByteHistory::Piece *piece) {

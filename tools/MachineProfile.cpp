@@ -128,6 +128,7 @@ std::string calibrateInChild(const fs::path &path, bool insist) {
     text.append(piece, static_cast<size_t>(got));
   }
   close(ends[0]);
+  // It has said everything, or hangs: either way nothing of it is needed any more.
   if (child > 0) {
     kill(child, SIGKILL);
     waitpid(child, nullptr, 0);

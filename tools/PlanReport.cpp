@@ -170,6 +170,7 @@ static void addBudgets(Report &report, const Sweep &sweep) {
     });
     if (found == points.end())
       continue;
+    // The list rises: the last one that is not beyond `usual` stays.
     if (most <= usual)
       recommended = *found;
     if (*found != before)

@@ -36,6 +36,7 @@ Lifetimes::Lifetimes(sched::ProgramOp program) {
       lives[buffer.getBuffer()].cover(steps, steps);
 }
 
+/// A kernel of compute takes its own step alone.
 void Lifetimes::compute(ValueRange buffers) {
   ++steps;
   for (Value buffer : buffers)

@@ -218,6 +218,7 @@ int Storages::ofVariable(StringRef symbol) const {
   return found == variables.end() ? -1 : found->second;
 }
 
+/// An op that accumulates reads what its result holds before.
 SmallVector<int> Storages::reads(Operation *op) const {
   SmallVector<int> indices;
   for (Value operand : op->getOperands())

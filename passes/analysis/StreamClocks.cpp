@@ -8,6 +8,7 @@ using sched::Stream;
 
 static int &at(StreamClocks::Clock &clock, Stream stream) { return clock[static_cast<int>(stream)]; }
 
+/// A stream knows where it is itself, of others nothing yet.
 StreamClocks::StreamClocks(OpBuilder &b) : b(b) {
   for (int s = 0; s < streamCount; ++s) {
     known[s].fill(-1);

@@ -52,11 +52,13 @@ static void noteResident(func::FuncOp function, std::vector<AlgorithmChoice> &ch
       touched[position].insert(s);
       lives[s].activation |= isForward(choice.op);
     }
+    // What outlives the step is there in any case and makes no algorithm dearer than another.
     touched[position].remove_if([&](int s) { return storages[s].kind != Storage::Kind::Transient; });
     for (int s : touched[position])
       lives[s] = {lives[s].first < 0 ? static_cast<int>(position) : lives[s].first, static_cast<int>(position),
                   lives[s].activation};
   }
+  // Live gradients at the op at hand: counted from their first op on, let go after their last.
   int64_t gradients = 0;
   for (auto [position, choice] : llvm::enumerate(choices)) {
     int64_t ended = 0;
@@ -156,6 +158,8 @@ LogicalResult choose(std::vector<AlgorithmChoice> &choices, int64_t limit) {
 
 } // namespace
 
+/// Choices are tried out on this machine; what does not work is left out, and all are chosen again, since limits follow
+/// from all of them.
 LogicalResult sluice::chooseAlgorithms(std::vector<AlgorithmChoice> &choices, int64_t limit, bool alternatives) {
   for (;;) {
     if (failed(choose(choices, limit)))

@@ -119,6 +119,7 @@ static FailureOr<Offered> offeredFor(Operation *op) {
   return offered;
 }
 
+/// The runtime's own choice of candidates, as the program would make it, and its refusals as errors of the op.
 FailureOr<Offered> sluice::hostAlgorithms(Operation *op, const HostMachine &machine) {
   const tile::PlannedFor planned(machine.level);
   try {

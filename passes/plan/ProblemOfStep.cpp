@@ -72,6 +72,7 @@ private:
     return link;
   }
 
+  /// Buffers of those storages that live for some part of the step, each once.
   std::vector<int> transient(ArrayRef<int> storages) const {
     std::vector<int> list;
     for (int storage : storages)

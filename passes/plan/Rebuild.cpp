@@ -38,6 +38,7 @@ Rebuilt sluice::rebuild(OpBuilder &b, const StorageInversion &inversion, Value s
   Value result =
       undone.buildInverse(b, inversion.operand, operands, newest.of(b, undone->getResult(0)), saved, fromHalves);
   Value first = result;
+  // The result takes the bytes of what ran again last, so that both are one buffer.
   if (inversion.inPlace)
     takeBytesOf(first = newest.replacement(inversion.reruns.back()->getResult(0)), result);
   for (auto [value, before] : outside)

@@ -6,6 +6,7 @@ using namespace mlir;
 using namespace sluice;
 using namespace sluice::train;
 
+/// The read goes along: its handle must be made before the copy.
 PrefetchOp sluice::moveArrival(OpBuilder &b, const Storage &visitor) {
   auto arrival = visitor.values.front().getDefiningOp<PrefetchOp>();
   for (Operation *op : {arrival.getHandle().getDefiningOp(), arrival.getOperation()})

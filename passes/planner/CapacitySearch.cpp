@@ -206,6 +206,7 @@ bool CapacitySearch::place(int item, Bytes at) {
       continue;
     const Bytes before = lowest[n];
     ok = raise(n, at + placed.size);
+    // Sections in which only a neighbour has moved may have another floor, too.
     if (lowest[n] != before) {
       first = std::min(first, in.items[n].first);
       last = std::max(last, in.items[n].last);

@@ -97,6 +97,7 @@ private:
     return forward ? next + chain.exF[i] : next + chain.exB[i] + chain.y[i] + chain.y[i + 1];
   }
 
+  /// The link carries one copy after the other; when its bytes are free is known once its reader has run.
   void issue(int i) {
     if (!offloaded[i])
       return;

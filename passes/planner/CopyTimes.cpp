@@ -21,6 +21,7 @@ Bytes copiedBytes(const Problem &problem, int buffer, const Decision &decision) 
   return decision.codec.kind == Codec::Fp16 ? (raw + 1) / 2 : raw;
 }
 
+/// Codecs of a known rate take raw bytes at it in either direction; of others the form says both.
 Seconds packingSeconds(const Problem &problem, int buffer, const Decision &decision, bool toHost) {
   for (const auto &[codec, rate] : problem.codecRates)
     if (codec == decision.codec)

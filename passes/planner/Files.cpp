@@ -215,6 +215,7 @@ static std::vector<PackItem> readItems(const std::string &text) {
       else if (header[k] == "high")
         item.high = integer(row[k], "high", number) != 0;
     }
+    // Errors and answers name items by their ids.
     if (!ids.insert(item.id).second)
       throw std::runtime_error("line " + std::to_string(number) + ": id '" + item.id + "' appears twice");
     if (items.size() == mostItems)

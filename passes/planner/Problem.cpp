@@ -132,6 +132,7 @@ Status checkProblem(const Problem &problem) {
   for (const auto &[codec, rate] : problem.codecRates)
     if (!std::isfinite(rate) || rate <= 0)
       return Error{"codec '" + codecName(codec) + "' has a rate of " + std::to_string(rate) + " bytes a second"};
+  // Compared before it is added: a sum of two sizes from a file may not fit.
   auto exceeds = [&](Bytes bytes) {
     if (bytes > largestTotal - total)
       return true;
@@ -142,6 +143,7 @@ Status checkProblem(const Problem &problem) {
     const Op &op = problem.ops[k];
     if (Status status = checkOp(problem, k); !status)
       return status;
+    // The largest that the op may have, whichever alternative a plan takes.
     Bytes workspace = op.workspace;
     for (const Alternative &a : op.alternatives)
       workspace = std::max(workspace, a.workspace);
@@ -152,6 +154,7 @@ Status checkProblem(const Problem &problem) {
   for (int k = 0; k < static_cast<int>(problem.buffers.size()); ++k) {
     if (Status status = checkBuffer(problem, k); !status)
       return status;
+    // Raw or packed, whichever is larger.
     Bytes bytes = aligned(problem, problem.buffers[k].bytes);
     for (const Encoding &e : problem.buffers[k].encodings)
       bytes = std::max(bytes, aligned(problem, e.bytes));

@@ -101,6 +101,7 @@ static std::vector<double> numbers(const json &object, const std::string &key, R
   return list;
 }
 
+/// What is absent is empty, so that its figures have their defaults.
 static const json &object(const json &parent, const char *key) {
   static const json none = json::object();
   if (!parent.contains(key))

@@ -187,6 +187,7 @@ Seconds Simulation::startCodecs(const Step &step, bool after) {
   return end;
 }
 
+/// The first step of a position waits for all copies that the position needs; the others find them done.
 bool Simulation::stepMayStart() const {
   if (computing || nextStep == program.steps.size())
     return false;
@@ -293,6 +294,7 @@ void Simulation::stretch() {
   }
 }
 
+/// Copies are issued after original ops; what runs again lies before the op of its position.
 void Simulation::finishCompute() {
   computing = false;
   stretch();

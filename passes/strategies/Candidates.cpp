@@ -19,6 +19,7 @@ Ranking rankTensors(const Combiner &combiner, bool mayRecompute, bool preferInve
   std::vector<std::pair<double, int>> rank;
   for (int b = 0; b < static_cast<int>(problem.buffers.size()); ++b) {
     const Buffer &buffer = problem.buffers[b];
+    // Vectors of a channel's statistics would make the list long and free nothing.
     if (!buffer.activation || !combiner.accesses[b].hasGap() || buffer.bytes < 1e-6 * total)
       continue;
     Seconds cost = std::numeric_limits<Seconds>::infinity();
@@ -29,12 +30,14 @@ Ranking rankTensors(const Combiner &combiner, bool mayRecompute, bool preferInve
       cost = 1e-9;
     for (int c : closure)
       cost += combiner.recomputation.cost(c);
+    // An inversion needs no other tensor dropped with it.
     if (combiner.can(Action::Invert) && buffer.inversion && (preferInversion || buffer.inversion->seconds < cost)) {
       cost = buffer.inversion->seconds + 1e-9;
       made.byInversion.insert(b);
       closure = {b};
     }
     if (std::isfinite(cost))
+      // Bytes freed for a second, the most first.
       rank.push_back({-buffer.bytes / cost, b});
   }
   std::sort(rank.begin(), rank.end());

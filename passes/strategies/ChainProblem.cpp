@@ -108,6 +108,7 @@ ChainPlan ChainProblem::planOf(const Plan &plan) const {
       plan.recomputes.empty() && std::all_of(plan.decisions.begin(), plan.decisions.end(), [](const Decision &d) {
         return d.action == Action::Keep || (d.action == Action::Offload && !d.codec);
       });
+  // The timeline that is told is checked: chain answers are what other planners are compared with.
   const Timeline timeline = simulate(problem, plan);
   if (Status status = checkTimeline(problem, plan, timeline); !status)
     throw std::logic_error("timeline of strategy '" + plan.strategy + "' fails the checker: " + status.error());

@@ -245,6 +245,7 @@ void CheckmateProgram::addStage(size_t stage) {
   }
 }
 
+/// Rounding may run again what nobody reads in the end.
 Plan CheckmateProgram::planOf(const std::vector<std::vector<int>> &rerun) const {
   Plan plan = keepPlan(problem);
   for (size_t s = 0; s < stages.size(); ++s)

@@ -180,6 +180,7 @@ void LossyForms::pack(const FormWish &wish, Plan &plan) const {
   const double room = left(plan, wish.errorShare);
   if (buffers.empty() || room <= 0)
     return;
+  // What packing every candidate as tightly as is allowed would free: `freed` is a share of it.
   double all = 0;
   for (int b : buffers) {
     double most = 0;

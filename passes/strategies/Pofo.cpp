@@ -165,6 +165,7 @@ private:
     return kept;
   }
 
+  /// Back to the state before the first stage, which no block leads to.
   std::vector<PofoBlock> trace(const State &end) const {
     std::vector<PofoBlock> blocks = {end.block};
     for (int s = end.parent; states[s].parent >= 0; s = states[s].parent)

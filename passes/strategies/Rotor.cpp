@@ -34,6 +34,7 @@ namespace sluice::planner {
 
 static constexpr float impossible = std::numeric_limits<float>::infinity();
 
+/// Ranges by their length, as the best of one is made of shorter ones.
 RotorTable::RotorTable(const Chain &chain, int slots)
     : chain(chain), n(chain.uF.size()), slotCount(slots), unit(std::max(chainPeak(chain), 1e-9) / slots * (1 + 1e-12)) {
   cost.assign(at(n - 1, n - 1) + slotCount + 1, impossible);

@@ -69,6 +69,7 @@ static Answer planSuperNeurons(const Problem &problem, Bytes memory, const Optio
       continue;
     const bool keeps = writers.empty() || std::any_of(writers.begin(), writers.end(),
                                                       [&](int op) { return isCheckpoint(problem.ops[op].kind); });
+    // What no forward op wrote comes from outside and can only move.
     if (keeps)
       checkpoints.push_back(b);
     else if (combiner.recomputation.possible(b) && !combiner.recomputation.closure({b}).empty())

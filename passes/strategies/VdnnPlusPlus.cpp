@@ -100,6 +100,7 @@ private:
     }
   }
 
+  /// One clock for both directions: copies out have all ended before the first one back begins.
   Seconds copy(What what, int index) {
     const Seconds start = std::max(now, linkFree);
     linkFree = start + c.moved(index) / c.bandwidth;
