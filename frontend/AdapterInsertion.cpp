@@ -61,21 +61,17 @@ onnx::NodeProto transposed(const std::string &matrix, const std::string &output)
   return node;
 }
 
-class Insertion {
+/// The layers of a graph, and which of them are asked for.
+class Layers {
 public:
-  Insertion(OnnxFile &file, TrainingSpec &spec, const NamePatterns &targets)
-      : file(file), spec(spec), request(*spec.adapter), targets(targets) {
+  Layers(const OnnxFile &file, const AdapterRequest &request, const NamePatterns &targets)
+      : file(file), request(request), targets(targets) {
     const onnx::GraphProto &graph = file.model().graph();
-    for (const onnx::TensorProto &initializer : graph.initializer()) {
-      names.insert(initializer.name());
+    for (const onnx::TensorProto &initializer : graph.initializer())
       initializers.insert(initializer.name());
-    }
-    for (const onnx::ValueInfoProto &input : graph.input())
-      names.insert(input.name());
     for (const onnx::ValueInfoProto &output : graph.output())
       outputs.insert(output.name());
     forEachNode(graph.node(), [&](const onnx::NodeProto &node) {
-      names.insert(node.output().begin(), node.output().end());
       for (const std::string &input : node.input())
         readers[input].push_back(&node);
     });
@@ -84,30 +80,10 @@ public:
         makers[output] = &node;
   }
 
-  Result<std::string> run() {
-    Nodes nodes;
-    for (const onnx::NodeProto &node : file.model().graph().node()) {
-      const std::optional<Layer> layer = layerOf(node);
-      if (!layer || !isTarget(*layer, node)) {
-        *nodes.Add() = node;
-        continue;
-      }
-      if (Status added = addTensors(*layer); !added)
-        return added.takeError();
-      stand(*layer, node, nodes);
-    }
-    if (spec.adapterParts.empty())
-      return Error{"--adapter: " + (request.targets.empty()
-                                        ? "no layer of the model has a weight matrix of more than " +
-                                              std::to_string(request.rank) + " rows and columns"
-                                        : "targets=" + request.targets +
-                                              " matches the whole name of no weight of a MatMul or Gemm node; "
-                                              "--list-parameters names them")};
-    if (Status replaced = file.replaceNodes(nodes); !replaced)
-      return replaced.takeError();
-    return "adapters of rank " + std::to_string(request.rank) + " stand beside " +
-           counted(spec.adapterParts.size() / 2, "weight") + ", " + counted(numbers, "number") + " in all; " +
-           "all else is held fixed but for what --train names";
+  /// The layer that the node is, where it is one that is asked for.
+  std::optional<Layer> find(const onnx::NodeProto &node) const {
+    const std::optional<Layer> layer = layerOf(node);
+    return layer && isTarget(*layer, node) ? layer : std::nullopt;
   }
 
 private:
@@ -159,6 +135,55 @@ private:
     return false;
   }
 
+  const OnnxFile &file;
+  const AdapterRequest &request;
+  const NamePatterns &targets;
+  std::set<std::string> initializers; ///< of the file
+  std::set<std::string> outputs;      ///< of the graph
+  std::map<std::string, const onnx::NodeProto *> makers;
+  std::map<std::string, std::vector<const onnx::NodeProto *>> readers; ///< those of bodies, too
+};
+
+class Insertion {
+public:
+  Insertion(OnnxFile &file, TrainingSpec &spec, const NamePatterns &targets)
+      : file(file), spec(spec), request(*spec.adapter), layers(file, request, targets) {
+    const onnx::GraphProto &graph = file.model().graph();
+    for (const onnx::TensorProto &initializer : graph.initializer())
+      names.insert(initializer.name());
+    for (const onnx::ValueInfoProto &input : graph.input())
+      names.insert(input.name());
+    forEachNode(graph.node(),
+                [&](const onnx::NodeProto &node) { names.insert(node.output().begin(), node.output().end()); });
+  }
+
+  Result<std::string> run() {
+    Nodes nodes;
+    for (const onnx::NodeProto &node : file.model().graph().node()) {
+      const std::optional<Layer> layer = layers.find(node);
+      if (!layer) {
+        *nodes.Add() = node;
+        continue;
+      }
+      if (Status added = addTensors(*layer); !added)
+        return added.takeError();
+      stand(*layer, node, nodes);
+    }
+    if (spec.adapterParts.empty())
+      return Error{"--adapter: " + (request.targets.empty()
+                                        ? "no layer of the model has a weight matrix of more than " +
+                                              std::to_string(request.rank) + " rows and columns"
+                                        : "targets=" + request.targets +
+                                              " matches the whole name of no weight of a MatMul or Gemm node; "
+                                              "--list-parameters names them")};
+    if (Status replaced = file.replaceNodes(nodes); !replaced)
+      return replaced.takeError();
+    return "adapters of rank " + std::to_string(request.rank) + " stand beside " +
+           counted(spec.adapterParts.size() / 2, "weight") + ", " + counted(numbers, "number") + " in all; " +
+           "all else is held fixed but for what --train names";
+  }
+
+private:
   std::string partOf(const Layer &layer, const char *part) const {
     const std::string suffix = ".weight", &name = layer.weight;
     const bool ends =
@@ -270,13 +295,9 @@ private:
   OnnxFile &file;
   TrainingSpec &spec;
   const AdapterRequest &request;
-  const NamePatterns &targets;
-  std::set<std::string> names;        ///< of all values and tensors
-  std::set<std::string> initializers; ///< of the file
-  std::set<std::string> outputs;      ///< of the graph
-  std::map<std::string, const onnx::NodeProto *> makers;
-  std::map<std::string, std::vector<const onnx::NodeProto *>> readers; ///< those of bodies, too
-  size_t numbers = 0;                                                  ///< elements of the new tensors
+  const Layers layers;
+  std::set<std::string> names; ///< of all values and tensors
+  size_t numbers = 0;          ///< elements of the new tensors
 };
 
 } // namespace

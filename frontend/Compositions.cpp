@@ -64,7 +64,9 @@ static Value product(NodeImport &node, Value x, int64_t exponent) {
 
 /// Whole exponents are products, which numbers below 0 have, too.
 Value power(NodeImport &node, Value x, double exponent) {
-  constexpr double longestProduct = 16;
+  constexpr double longestProduct = 1 << 20; // of at most 40 factors, and beyond all numbers but those beside 1
+  if (exponent == 0)
+    return compared(node, x, x, train::Comparison::LessOrEqual); // 1 of every number
   if (exponent == 0.5)
     return unary<train::SqrtOp>(node, x);
   if (exponent < 0)

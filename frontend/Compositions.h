@@ -38,7 +38,7 @@ mlir::Value scaled(NodeImport &node, mlir::Value x, double factor);
 mlir::Value rounded(NodeImport &node, mlir::Value x, train::Rounding rounding);
 /// x limited to [low, high]
 mlir::Value clipped(NodeImport &node, mlir::Value x, double low, double high);
-/// x^exponent: a product for whole exponents up to 16, else by the logarithm of x, which must be positive.
+/// x^exponent: a product for whole exponents up to 2^20, else by the logarithm of x, which must be positive.
 mlir::Value power(NodeImport &node, mlir::Value x, double exponent);
 /// Length of a vector with this sum of squares. A sum of 0 counts as the smallest normal number: the gradient is 0
 /// there, that of a square root would be infinite.

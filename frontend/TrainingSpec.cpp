@@ -132,7 +132,7 @@ static bool takeAdapterOption(const std::string &option, AdapterRequest &request
 
 Result<AdapterRequest> parseAdapter(const std::string &word) {
   static constexpr char targets[] = "targets=";
-  const std::string form = "; use lora[,rank=N][,alpha=X][,dropout=P][,rslora][,targets=REGEX]";
+  const std::string form = std::string("; use ") + adapterForm;
   AdapterRequest request;
   size_t end = std::min(word.find(','), word.size());
   if (word.substr(0, end) != "lora")

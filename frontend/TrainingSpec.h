@@ -55,6 +55,9 @@ struct OutputLoss {
 /// Whether targets of bce-with-logits mean something by this number.
 constexpr bool isAnswer(int64_t number) { return number == 0 || number == 1; }
 
+/// The words of --adapter.
+constexpr char adapterForm[] = "lora[,rank=N][,alpha=X][,dropout=P][,rslora][,targets=REGEX]";
+
 /// --adapter=lora,...: adapters that the model does not have; see AdapterInsertion.h.
 struct AdapterRequest {
   static constexpr int64_t largestRank = 1 << 16;

@@ -25,7 +25,7 @@ using namespace sluice;
 
 namespace {
 
-/// The words of the flags, before they become a DriverOptions.
+/// The words of flags that need a look; convert() reads them once all are known.
 struct Words {
   std::string emit = "binary", optimizer = "sgd", init = "keep", dropout = "keep";
   std::string target = factsOf(Target::Host).name, precision = "fp32", adapter, classWeights, launches, epilogues,
@@ -94,12 +94,9 @@ void declareTraining(CLI::App &app, DriverOptions &o, Words &w) {
           "tensors whose whole names match are trained whatever rules say, which --check tells; what --freeze "
           "matches, too, is as without both",
           "REGEX|@FILE");
-  app.add_option(
-         "--adapter", w.adapter,
-         "train low-rank matrices beside the weights that REGEX, the rest of the word, names whole, and hold all "
-         "else but what --train names: rank (default 8), alpha (16), dropout (0); rslora divides alpha by the "
-         "root of the rank (default of REGEX: all matrices but the last layer's)")
-      ->option_text("lora[,rank=N][,alpha=X][,dropout=P][,rslora][,targets=REGEX]");
+  app.add_option("--adapter", w.adapter,
+                 "train low-rank matrices beside the weights that REGEX names: docs/fine-tuning.md")
+      ->option_text(adapterForm);
 }
 
 void declareMemory(CLI::App &app, DriverOptions &o, Words &w) {
@@ -189,7 +186,6 @@ void declareOutput(CLI::App &app, DriverOptions &o, Words &w) {
   app.set_version_flag("--version", versionText("sluicec"), "print version and commit, and exit");
 }
 
-/// Options that need a look take their words first; convert() reads these once all are known.
 void declare(CLI::App &app, DriverOptions &options, Words &words) {
   app.formatter(std::make_shared<HelpFormatter>(
       "MODEL [FLAG=VALUE | FLAG VALUE | SWITCH]...",

@@ -109,16 +109,34 @@ bool namesWork(const std::vector<std::string> &words) {
   });
 }
 
-/// `added` are flags of the program that the user's words may not repeat: it refuses what is given twice.
-int train(const std::vector<std::string> &words, const std::vector<std::string> &added) {
+/// Whether the words name a flag, in whichever form.
+bool names(const std::vector<std::string> &words, const std::string &flag) {
+  return std::any_of(words.begin(), words.end(),
+                     [&](const std::string &word) { return word.substr(0, word.find('=')) == flag; });
+}
+
+/// Flags of the program that bench adds where the user's words have none of that kind: it refuses what is given twice.
+std::vector<std::string> benchFlags(const std::vector<std::string> &words) {
+  std::vector<std::string> added;
+  if (!names(words, "--data"))
+    added.push_back("--data=synthetic");
+  if (!names(words, "--steps") && !names(words, "--epochs"))
+    added.push_back("--steps=20");
+  return added;
+}
+
+int train(const std::vector<std::string> &words, bool benches) {
   Result<TrainWords> split = splitTrainWords(words);
   if (!split)
     return usage(split.error());
-  if (added.empty() && !namesWork(split->program)) // compiling takes longer than reading this
+  if (!benches && !namesWork(split->program)) // compiling takes longer than reading this
     return usage("sluice train needs --data DIR or --data KIND:PATH to train on; 'sluice bench' has data of its own");
   if (const int status = compile(split->compiler))
     return status;
-  split->program.insert(split->program.begin(), added.begin(), added.end());
+  if (benches) {
+    const std::vector<std::string> added = benchFlags(split->program);
+    split->program.insert(split->program.begin(), added.begin(), added.end());
+  }
   return become(split->made, split->program);
 }
 
@@ -137,8 +155,7 @@ int run(const std::vector<std::string> &words) {
   if (command == "new")
     return newProject(rest);
   if (command == "train" || command == "bench")
-    return train(rest, command == "bench" ? std::vector<std::string>{"--data=synthetic", "--steps=20"}
-                                          : std::vector<std::string>());
+    return train(rest, command == "bench");
   if (command != "check" && command != "plan")
     return usage("'" + printable(command) +
                  "' is no command; there are new, train, bench, check and plan (see --help)");

@@ -85,6 +85,8 @@ def make_elementwise_cases():
         case(op.lower() + "_bound", op, [spread(*X)], {1: np.float32(1)})
     for name, exponent in (("root", 0.5), ("fifth", 5), ("inverse", -2), ("fraction", -1.7)):
         case("pow_" + name, "Pow", [0.5 + random.random(X)], {1: np.float32(exponent)})
+    case("pow_none", "Pow", [spread(*X)], {1: np.float32(0)})
+    case("pow_long", "Pow", [np.sign(spread(*X)) * (0.8 + 0.4 * random.random(X))], {1: np.float32(17)})
     for op in ("Sin", "Cos", "Atan", "Sinh", "Cosh", "Asinh"):
         case(op.lower(), op, [spread(*X)])
     case("tan", "Tan", [0.35 * spread(*X)])
