@@ -20,4 +20,7 @@ struct HostToolchain {
 /// is missing and where it was looked for.
 Result<HostToolchain> findHostToolchain(const std::string &cpu);
 
+/// Level of x86-64 that this compiler's own runtime was built for, 2 to 4; 0: for this very processor.
+int ownLevel();
+
 } // namespace sluice::codegen

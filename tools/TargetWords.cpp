@@ -2,7 +2,9 @@
 // See TargetWords.h.
 #include "tools/TargetWords.h"
 
+#include "codegen/HostToolchain.h"
 #include "runtime/TargetTable.h"
+#include "runtime/host/Processor.h"
 
 namespace sluice {
 
@@ -19,8 +21,12 @@ Status takeTarget(const std::string &word, Target &target) {
 }
 
 Status takeCpu(DriverOptions &o) {
-  if (o.cpu == "native")
-    return Success{};
+  if (o.cpu == "native") { // a compiler for many machines was built for less than most of them have
+    const int level = processorLevel();
+    if (!factsOf(o.pipeline.target).levels || codegen::ownLevel() == 0 || level <= codegen::ownLevel())
+      return Success{};
+    o.cpu = "v" + std::to_string(level);
+  }
   for (int level : {2, 3, 4})
     if (const std::string name = "v" + std::to_string(level); o.cpu == name || o.cpu == "x86-64-" + name) {
       o.cpu = "x86-64-" + name;
