@@ -8,11 +8,18 @@
 #   tools/test.sh fuzz [MINUTES]   libFuzzer on everything that is read, models first (default: 10 minutes); goes on from what it found
 #                             worth keeping in build-fuzz/corpus, stops at the first defect and leaves its input in build-fuzz
 #   tools/test.sh package     the Debian package, unpacked into a folder: its commands make a project and train it there
+#   tools/test.sh wheel       the Python wheel, installed into an empty environment: it trains there, with what it could take from elsewhere hidden
 #   tools/test.sh matrix      every strategy and budget on real models against keep: hours, goes on where it was interrupted
 set -euo pipefail
 # shellcheck source=setup.sh
 source "$(dirname "$0")/setup.sh"
 
+if [ "${1:-}" = wheel ]; then
+  tools/wheel.sh build-wheel/dist
+  python=$deps/venv/bin/python
+  [ -f "$deps/venv/.complete" ] || python=
+  exec test/tools/wheel.sh build-wheel/dist/sluice-*.whl "$python"
+fi
 preset=${1:-release}
 [ "$preset" != matrix ] || matrix=full preset=release
 [ "$preset" != package ] || package=yes preset=release

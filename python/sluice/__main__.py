@@ -6,12 +6,20 @@ import sys
 from ._compiler import find_compiler
 
 
-def main():
-    command = find_compiler().with_name("sluice")
+def main(name="sluice"):
+    command = find_compiler().with_name(name)
     try:
-        os.execv(command, ["sluice", *sys.argv[1:]])
+        os.execv(command, [name, *sys.argv[1:]])
     except OSError as error:
-        sys.exit(f"sluice: error: cannot start {command}: {error.strerror}")
+        sys.exit(f"{name}: error: cannot start {command}: {error.strerror}")
+
+
+def compiler():
+    main("sluicec")
+
+
+def planner():
+    main("sluice-plan")
 
 
 if __name__ == "__main__":

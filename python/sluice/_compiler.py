@@ -77,7 +77,8 @@ def build(model, options, notes):
     with tempfile.TemporaryDirectory(dir=folder.parent) as work:
         done = subprocess.run([compiler, model, *flags, "--emit=library", "-o", f"{work}/model"], capture_output=True, text=True)
         if done.returncode != 0:
-            raise error_of(done.returncode, done.stderr.strip().replace("sluicec: error: ", ""))
+            said = done.stderr.strip()
+            raise error_of(done.returncode, said.partition("sluicec: error: ")[2] or said)  # notes may stand before it
         for line in (done.stderr + done.stdout).splitlines():
             notes(line)
         made = pathlib.Path(work) / "made"
