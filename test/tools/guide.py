@@ -34,13 +34,22 @@ STAND_INS = {
 SKIPPED = {
     "tools/demo.sh": "installs and builds",
     "tools/setup.sh": "installs and builds",
+    "tools/wheel.sh": "installs and builds, see wheel.sh",
 }
 # What is changed in commands and scripts of a page.
 SUBSTITUTIONS = {
     "docs/fine-tuning.md": [('weights="DEFAULT"', "weights=None")],  # nothing is downloaded
 }
 # Pages that make their own models.
-NEEDS_REFERENCES = ["docs/fine-tuning.md"]
+NEEDS_REFERENCES = ["docs/fine-tuning.md", "docs/python.md"]
+# What a page's first script finds defined, as its reader has it.
+GIVEN = {
+    "docs/python.md": """import torch
+layers = [layer for i in range(6) for layer in (torch.nn.Conv2d(8 if i else 3, 8, 3, padding=1), torch.nn.BatchNorm2d(8), torch.nn.ReLU())]
+module = torch.nn.Sequential(*layers, torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(8, 10))
+example, images, labels = torch.zeros(16, 3, 16, 16), torch.randn(48, 3, 16, 16), torch.randint(10, (48,))
+""",
+}
 
 
 @dataclass
@@ -63,13 +72,13 @@ def blocks(page):
             fence = (line[3:].strip(), number + 1, [])
 
 
-def commands(page, python):
+def commands(page, python, given):
     for language, first, lines in blocks(page):
         if language == "sh":
             yield Command("set -eu\n" + "\n".join(lines), first, None)
         elif language == "python" and python:
-            name = lines[0].removeprefix("# ")  # its first line says what the file is called
-            yield Command(f"cat > {name} <<'END'\n" + "\n".join(lines) + f"\nEND\n{python} {name}", first, None)
+            name = lines[0][2:] if lines[0].startswith("# ") else "script.py"  # its first line may say what the file is called
+            yield Command(f"cat > {name} <<'END'\n{given}" + "\n".join(lines) + f"\nEND\n{python} {name}", first, None)
         elif language in ("", "console"):
             found = [i for i, line in enumerate(lines) if line.startswith("$ ")]
             for here, after in zip(found, found[1:] + [len(lines)]):
@@ -132,7 +141,7 @@ def main():
     out = options.out.resolve()
     compile_stand_ins(out / "programs")
     good = True
-    environment = {**os.environ, "OMP_NUM_THREADS": "2"}
+    environment = {**os.environ, "OMP_NUM_THREADS": "2", "PYTHONPATH": str(ROOT / "python"), "PYTHONDONTWRITEBYTECODE": "1", "SLUICE_CACHE": str(out / "libraries")}
     for name in options.pages:
         if name in NEEDS_REFERENCES and not python:
             print(f"{name}: skipped: it needs PyTorch (tools/setup.sh --references)")
@@ -140,7 +149,7 @@ def main():
         folder = out / name.replace("/", "-")
         prepare(folder, options.onnx_data)
         environment["PATH"] = f"{folder / 'build/bin'}:{os.environ['PATH']}"
-        for command in commands(ROOT / name, python if name in NEEDS_REFERENCES else None):
+        for command in commands(ROOT / name, python if name in NEEDS_REFERENCES else None, GIVEN.get(name, "")):
             for old, new in SUBSTITUTIONS.get(name, []):
                 command.text = command.text.replace(old, new)
             good &= check(command, f"{name}:{command.line}", folder, environment)
