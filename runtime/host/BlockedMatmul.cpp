@@ -63,16 +63,11 @@ void BlockedMatmul::multiply(const Block &block, const float *a, const float *b,
       to[row * shape.n + i] *= alpha;
 }
 
-/// [rows, depth] of the left factor, row-major.
-static void widen(const BFloat16 *a, int64_t rowStep, int64_t depthStep, int64_t rows, int64_t depth, float *to) {
-  if (depthStep == 1)
-    for (int64_t row = 0; row < rows; ++row)
-      for (int64_t k = 0; k < depth; ++k)
-        to[row * depth + k] = widened(a[row * rowStep + k]);
-  else
-    for (int64_t k = 0; k < depth; ++k)
-      for (int64_t row = 0; row < rows; ++row)
-        to[row * depth + k] = widened(a[row * rowStep + k * depthStep]);
+/// `lines` of so many adjacent elements, `step` apart, one after another.
+static void widen(const BFloat16 *a, int64_t step, int64_t lines, int64_t elements, float *to) {
+  for (int64_t line = 0; line < lines; ++line)
+    for (int64_t i = 0; i < elements; ++i)
+      to[line * elements + i] = widened(a[line * step + i]);
 }
 
 template <typename C>
@@ -88,9 +83,11 @@ void BlockedMatmul::multiply(const Block &block, const BFloat16 *a, const BFloat
                  width, work);
       for (int64_t row = 0; row < rows; row += rowsAtOnce) {
         const int64_t count = std::min(rowsAtOnce, rows - row);
-        widen(a + (block.row + top + row) * rowStepA + begin * depthStepA, rowStepA, depthStepA, count, depth, left);
-        tile::multiplyPacked({left, depth, 1, work, width, depth}, count, sums + row * block.columns, block.columns,
-                             block.columns, begin > 0);
+        const BFloat16 *from = a + (block.row + top + row) * rowStepA + begin * depthStepA;
+        const bool byRows = depthStepA == 1; // else by columns, as they lie in memory
+        widen(from, byRows ? rowStepA : depthStepA, byRows ? count : depth, byRows ? depth : count, left);
+        tile::multiplyPacked({left, byRows ? depth : 1, byRows ? 1 : count, work, width, depth}, count,
+                             sums + row * block.columns, block.columns, block.columns, begin > 0);
       }
     }
     for (int64_t row = 0; row < rows; ++row)

@@ -141,7 +141,7 @@ std::vector<MatmulCandidate> matmulCandidates(const MatmulGeometry &g) {
   candidates.push_back({blockedMatmul, own.workspaceBytes(), candidates.empty() ? 1.2 : 1.6});
   if (candidates.size() > 1 && computesInHalves(g, shape)) {
     candidates[0].slowness = slownessOfHalves(candidates[0].name.c_str());
-    candidates[1].slowness = g.options.transposeA ? 3.8 : 1.2; // beside floats, as measured with AVX-512
+    candidates[1].slowness = 1.2; // beside floats, as measured with AVX-512
   }
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const MatmulCandidate &a, const MatmulCandidate &b) { return a.slowness < b.slowness; });

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from masks import Masks
 from modern import Bert, ConvNext, Gpt, Vit
 from recurrent import Gru, Lstm
-from reference import Ids, Lengths
+from samples import Ids, Lengths
 from slabs import Slabs
 from volumes import Signal, Volume, Wave
 

@@ -16,34 +16,12 @@ import warnings
 import numpy as np
 import onnx
 import torch
-import torch.nn.functional as F
 from safetensors.numpy import save_file
+
+from samples import as_inputs, loss_of, make_data  # noqa: F401, also for who imports this module
 
 DRAWS = 10
 HYPERPARAMETERS = {"lr": 0.01, "momentum": 0.9, "weight_decay": 1e-4}
-
-
-class Ids:
-    """Samples that are `length` ids below `limit`."""
-    def __init__(self, limit, length):
-        self.limit, self.length = limit, length
-
-    def draw(self, count, generator):
-        return torch.randint(0, self.limit, (count, self.length), generator=generator)
-
-
-class Lengths:
-    """Masks of texts of up to `length` tokens: ones, then zeros."""
-    def __init__(self, length):
-        self.length = length
-
-    def draw(self, count, generator):
-        return (torch.arange(self.length) < torch.randint(1, self.length + 1, (count, 1), generator=generator)).long()
-
-
-def as_inputs(x):
-    """Name and tensor of each input of a model."""
-    return x if isinstance(x, dict) else {"input": x}
 
 
 def split(x, batch):
@@ -84,13 +62,6 @@ def names_in_file(model, path):
     return {aliases[0]: next((name for name in aliases if name in present), aliases[0]) for aliases in names.values()}
 
 
-def loss_of(model, x, target):
-    y = model(*as_inputs(x).values())
-    if getattr(model, "classes_last", False):
-        y, target = y.flatten(0, -2), target.flatten()
-    return F.cross_entropy(y, target) if target.dtype == torch.int64 else F.mse_loss(y, target)
-
-
 def gradients_of(model, x, target):
     model.zero_grad()
     loss = loss_of(model, x, target)
@@ -117,20 +88,6 @@ def train(model, batches, hyperparameters, rule=torch.optim.SGD):
         optimizer.step()
         losses.append(loss.item())
     return losses
-
-
-def make_data(shape, targets, batch, steps, size=None):
-    generator = torch.Generator().manual_seed(3)
-    count = batch * steps
-    if isinstance(shape, dict):
-        x = {name: kind.draw(count, generator) for name, kind in shape.items()}
-    else:
-        x = torch.randn((count, *shape), generator=generator)
-    if isinstance(targets, int):
-        target = torch.randint(0, targets, (count, *(size or ())), generator=generator)
-    else:
-        target = torch.randn((count, *targets), generator=generator)
-    return x, target
 
 
 def record(model, x, target, batch, folder, hyperparameters, keep_final=True, rule=torch.optim.SGD, frozen=False, file="reference"):

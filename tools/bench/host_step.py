@@ -1,13 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""One training step on the host against PyTorch, side by side in one run.
+"""What a budget costs a training step on the host. (Beside PyTorch: host.py.)
 
-    host_step.py MODEL.onnx NAME [--batch 16] [--image 224] [--rounds 3] [--steps 3] [--budget 60%] [--no-torch] [--sluicec build/bin/sluicec]
+    host_step.py MODEL.onnx --budget 60% [--batch 16] [--rounds 3] [--steps 3] [--sluicec build/bin/sluicec]
 
-MODEL.onnx is the same network as torchvision's NAME. Runs rounds that alternate between the programs `keep` and, with --budget, the planned
-one, and PyTorch eager and channels_last (--no-torch leaves these out); prints the best step of each round, the medians over rounds and their
-ratios as JSON, and for the planned program how much of its copy time ran beside compute, in a traced run of each round, and what the copies cost.
-Every measurement uses the same number of threads. Needs the Python environment of tools/setup.sh --references, or nothing with --no-torch."""
+Runs rounds that alternate between the program `keep` and the planned one; prints the best step of each round, the medians over rounds and their
+ratio as JSON, and for the planned program how much of its copy time ran beside compute, in a traced run of each round, and what the copies cost."""
 import argparse
 import json
 import os
@@ -15,26 +13,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-
-TORCH_STEP = """
-import sys, time, torch, torchvision
-name, batch, image, steps, layout, threads = sys.argv[1], *map(int, sys.argv[2:5]), sys.argv[5], int(sys.argv[6])
-torch.set_num_threads(threads)
-model = getattr(torchvision.models, name)().train()
-x, y = torch.randn(batch, 3, image, image), torch.randint(0, 1000, (batch,))
-if layout == "channels_last":
-    model, x = model.to(memory_format=torch.channels_last), x.to(memory_format=torch.channels_last)
-optimizer = torch.optim.SGD(model.parameters(), 0.01, momentum=0.9)
-best = 1e9
-for i in range(steps + 1):
-    start = time.perf_counter()
-    optimizer.zero_grad()
-    torch.nn.functional.cross_entropy(model(x), y).backward()
-    optimizer.step()
-    if i:
-        best = min(best, time.perf_counter() - start)
-print(best)
-"""
 
 
 def program_step(program, steps, threads, log):
@@ -78,17 +56,13 @@ def copies(program, steps, threads, folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("model")
-    parser.add_argument("name")
-    for flag, default in (("--batch", 16), ("--image", 224), ("--rounds", 3), ("--steps", 3), ("--threads", os.cpu_count())):
+    for flag, default in (("--batch", 16), ("--rounds", 3), ("--steps", 3), ("--threads", os.cpu_count())):
         parser.add_argument(flag, type=int, default=default)
-    parser.add_argument("--budget")
-    parser.add_argument("--no-torch", action="store_true")
+    parser.add_argument("--budget", required=True)
     parser.add_argument("--sluicec", default="build/bin/sluicec")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        programs = {"keep": []}
-        if options.budget:
-            programs[options.budget] = [f"--memory-budget={options.budget}", "--host-budget=unlimited"]
+        programs = {"keep": [], options.budget: [f"--memory-budget={options.budget}", "--host-budget=unlimited"]}
         for name, flags in programs.items():
             subprocess.run([options.sluicec, options.model, f"--batch={options.batch}", "--init=kaiming", f"--threads={options.threads}", *flags,
                             "-o", os.path.join(folder, name)], check=True)
@@ -97,26 +71,16 @@ def main():
             for name in programs:
                 best, ends[name] = program_step(os.path.join(folder, name), options.steps, options.threads, os.path.join(folder, "log.jsonl"))
                 seconds.setdefault(name, []).append(best)
-            for layout in () if options.no_torch else ("eager", "channels_last"):
-                out = subprocess.run([sys.executable, "-c", TORCH_STEP, options.name, *map(str, (options.batch, options.image, options.steps)), layout,
-                                      str(options.threads)], check=True, capture_output=True, text=True).stdout
-                seconds.setdefault(layout, []).append(float(out))
-            if options.budget:
-                copied.append(copies(os.path.join(folder, options.budget), options.steps, options.threads, folder))
+            copied.append(copies(os.path.join(folder, options.budget), options.steps, options.threads, folder))
             print(f"round {round_ + 1}: " + ", ".join(f"{k} {v[-1]:.2f} s" for k, v in seconds.items()), file=sys.stderr)
     medians = {name: statistics.median(values) for name, values in seconds.items()}
-    report = {"model": options.name, "batch": options.batch, "image": options.image, "threads": options.threads, "seconds": seconds,
-              "medians": medians, "device_bytes": {name: ends[name]["device_peak_bytes"] for name in programs},
-              "resident_bytes": {name: ends[name]["resident_peak_bytes"] for name in programs}}
-    if not options.no_torch:
-        best_torch = min(medians["eager"], medians["channels_last"])
-        report["ratio_to_best_pytorch"] = {name: medians[name] / best_torch for name in programs}
-    if options.budget:
-        report["ratio_to_keep"] = medians[options.budget] / medians["keep"]
-        report["copies"] = copied
-        if copied[0]["bytes_per_step"]:
-            report["share_of_copies_beside_compute"] = statistics.median(c["share_beside_compute"] for c in copied)
-            report["seconds_lost_per_GB_copied"] = (medians[options.budget] - medians["keep"]) / copied[0]["bytes_per_step"] * 1e9
+    report = {"model": options.model, "batch": options.batch, "threads": options.threads, "seconds": seconds, "medians": medians,
+              "device_bytes": {name: ends[name]["device_peak_bytes"] for name in programs},
+              "resident_bytes": {name: ends[name]["resident_peak_bytes"] for name in programs},
+              "ratio_to_keep": medians[options.budget] / medians["keep"], "copies": copied}
+    if copied[0]["bytes_per_step"]:
+        report["share_of_copies_beside_compute"] = statistics.median(c["share_beside_compute"] for c in copied)
+        report["seconds_lost_per_GB_copied"] = (medians[options.budget] - medians["keep"]) / copied[0]["bytes_per_step"] * 1e9
     print(json.dumps(report, indent=1))
 
 

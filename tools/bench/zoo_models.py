@@ -16,7 +16,7 @@ import zoo_transformers
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "test/models"))
 from networks import DeepUNet  # noqa: E402
-from reference import Ids, Lengths, make_data  # noqa: E402
+from samples import Ids, Lengths, make_data  # noqa: E402
 
 CLASSES = 10
 
@@ -144,15 +144,3 @@ def models():
     for model in listed:
         model.trains = model.name in TRAINS
     return listed
-
-
-def still(model):
-    """Turns off what is drawn while training: dropout and stochastic depth of all kinds."""
-    for module in model.modules():
-        if isinstance(module, nn.modules.dropout._DropoutNd) or type(module).__name__ == "StochasticDepth":
-            module.p = 0.0
-        if hasattr(module, "drop_prob"):
-            module.drop_prob = 0.0
-        if isinstance(module, nn.MultiheadAttention):
-            module.dropout = 0.0
-    return model

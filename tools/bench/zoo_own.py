@@ -49,11 +49,11 @@ class Decoder(nn.Module):
 class TextEncoder(nn.Module):
     """BERT by nn.TransformerEncoderLayer with a key padding mask; classifies the mean of what is not padding. No padding_idx: files have no word for
     rows of a table that are not trained."""
-    def __init__(self, vocabulary=64, context=32, width=48, classes=10, first=False):
+    def __init__(self, vocabulary=64, context=32, width=48, classes=10, first=False, heads=4, inner=96, layers=2):
         super().__init__()
         self.words, self.places = nn.Embedding(vocabulary, width), nn.Parameter(0.02 * torch.randn(1, context, width))
-        layer = nn.TransformerEncoderLayer(width, 4, 96, dropout=0.1, activation="gelu", batch_first=True, norm_first=first)
-        self.layers, self.fc = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False), nn.Linear(width, classes)
+        layer = nn.TransformerEncoderLayer(width, heads, inner, dropout=0.1, activation="gelu", batch_first=True, norm_first=first)
+        self.layers, self.fc = nn.TransformerEncoder(layer, layers, enable_nested_tensor=False), nn.Linear(width, classes)
 
     def forward(self, ids, mask):
         x = self.layers(self.words(ids) + self.places[:, :ids.shape[1]], src_key_padding_mask=mask == 0)
@@ -63,11 +63,11 @@ class TextEncoder(nn.Module):
 
 class Recurrent(nn.Module):
     """Classifies a text by the last state of an LSTM, a GRU or an RNN."""
-    def __init__(self, kind, layers=1, bidirectional=False, vocabulary=64, width=24, classes=10):
+    def __init__(self, kind, layers=1, bidirectional=False, vocabulary=64, width=24, classes=10, hidden=32):
         super().__init__()
         self.words = nn.Embedding(vocabulary, width)
-        self.layers = kind(width, 32, layers, batch_first=True, bidirectional=bidirectional)
-        self.fc = nn.Linear(64 if bidirectional else 32, classes)
+        self.layers = kind(width, hidden, layers, batch_first=True, bidirectional=bidirectional)
+        self.fc = nn.Linear(2 * hidden if bidirectional else hidden, classes)
 
     def forward(self, ids):
         y, _ = self.layers(self.words(ids))

@@ -10,7 +10,7 @@ import torch
 import compare
 import reference
 from zoo_limits import in_child, outcome, run_limited
-from zoo_models import still
+from samples import still
 from zoo_table import errors_of
 
 BATCH, STEPS, RATE = 4, 3, 0.01

@@ -9,7 +9,7 @@ from torch import nn
 import zoo_own as own
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "test/models"))
-from reference import Ids, Lengths  # noqa: E402
+from samples import Ids, Lengths  # noqa: E402
 
 CLASSES, WORDS, TOKENS = 10, 100, 16
 TEXT = dict(hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=128, vocab_size=WORDS, max_position_embeddings=64, num_labels=CLASSES)

@@ -96,7 +96,8 @@ TEST(Halves, AreMultipliedAsFloatsWhereThatIsFaster) {
   if (direct.empty())
     GTEST_SKIP() << "oneDNN has no products of bf16 here";
   const bool slow = slownessOfHalves(direct.c_str()) > 1.2;
-  EXPECT_EQ(first(2048, false).front().name, slow ? "blocked" : direct);
+  for (bool transposed : {false, true})
+    EXPECT_EQ(first(2048, transposed).front().name, slow ? "blocked" : direct);
   EXPECT_EQ(first(16, false).front().name, ofHalves(first(16, false))); // it waits for memory
 }
 
