@@ -24,9 +24,7 @@ struct HandRoles {
   std::map<std::string, AdapterPart, std::less<>> adapters; ///< those that --adapter added
   static Result<HandRoles> of(const TrainingSpec &spec);
   bool freezes(std::string_view name) const { return !adapters.count(name) && isFrozen(name) && !train.matches(name); }
-  bool trains(std::string_view name) const {
-    return adapters.count(name) || (train.matches(name) && !isFrozen(name));
-  }
+  bool trains(std::string_view name) const { return adapters.count(name) || (train.matches(name) && !isFrozen(name)); }
   std::optional<AdapterPart> adapterPart(std::string_view name) const {
     const auto part = adapters.find(name);
     return part == adapters.end() ? std::nullopt : std::optional(part->second);

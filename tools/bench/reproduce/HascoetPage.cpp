@@ -64,9 +64,11 @@ void networksTable(std::ostream &page, const Profile &profile) {
   }
   page << "\nThe paper expects residual networks to save less than VGG, since skips keep the inputs of blocks until "
           "their "
-          "end. Ours contradicts that on ResNet-50, and on\nResNet-18 where BatchNorm is not inverted: they save more, of the "
+          "end. Ours contradicts that on ResNet-50, and on\nResNet-18 where BatchNorm is not inverted: they save more, "
+          "of the "
           "arena and of the activations. ResNet-18 with inversion, and\nMobileNet-v2, whose blocks are residual, too, "
-          "without it save less than VGG-16. The delay is there, but only the block at work has\nits input held. What cannot leave is what the layer at\nwork needs, and VGG's first "
+          "without it save less than VGG-16. The delay is there, but only the block at work has\nits input held. What "
+          "cannot leave is what the layer at\nwork needs, and VGG's first "
           "convolutions, "
           "whose inputs, outputs and gradients are its largest tensors, need a large part of all; a residual "
           "network's\nmemory "
@@ -150,7 +152,8 @@ void hascoetTables(std::ostream &page) {
          "The draft prints no figure in its tables (`XXX`), the journal's abstract two; ours are on the GTX 1080 Ti "
          "profile, batch 64. hascoet moves all that the\npaper names and waits where copies do not hide; `stay=1` lets "
          "such tensors stay.\n\n"
-         "## Table 1: rates of pinned and pageable memory\n\nNot reproduced: a table of measurements of a GPU's bus, and none was measured. "
+         "## Table 1: rates of pinned and pageable memory\n\nNot reproduced: a table of measurements of a GPU's bus, "
+         "and none was measured. "
          "Pinned copies are taken at "
       << digits(profile.link.d2h / 1e9, 2)
       << " GB/s each way (page 5), pageable ones at half\nof that, an assumption; pinned buffers are allocated once, "
