@@ -36,6 +36,8 @@ std::vector<Accesses> accessesOf(const Problem &problem) {
         all[b].firstWrite = op;
       if (phase == Phase::Forward)
         all[b].lastForwardWrite = op;
+      else
+        all[b].writtenLater = true;
     }
   }
   return all;

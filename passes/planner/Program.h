@@ -49,6 +49,7 @@ struct Program {
 /// Where a buffer is accessed by the original ops. Forward accesses are those by ops of Phase::Forward.
 struct Accesses {
   int firstWrite = -1, lastForwardWrite = -1, first = -1, lastForward = -1, firstLater = -1, last = -1;
+  bool writtenLater = false; ///< behind the forward half, which needs the raw bytes
   bool hasGap() const { return lastForward >= 0 && firstLater > lastForward + 1; }
 };
 

@@ -38,13 +38,14 @@ Decision encoded(const Accesses &accesses, const Encoding &encoding) {
   return d;
 }
 
-/// Only forms that readers take as they are, which cost no time; a buffer that is read raw again gains nothing.
+/// Only forms that readers take as they are, which cost no time; a buffer that is read raw again gains nothing, and one
+/// that backward ops write has to be there.
 void Combiner::encode(Plan &plan) const {
   const std::set<int> readAgain = readRaw(problem, plan);
   for (int b = 0; b < static_cast<int>(problem.buffers.size()); ++b) {
     Decision &d = plan.decisions[b];
     const Accesses &a = accesses[b];
-    if (d.action != Action::Keep || a.lastForward < 0 || a.firstLater < 0 || readAgain.count(b))
+    if (d.action != Action::Keep || a.lastForward < 0 || a.firstLater < 0 || a.writtenLater || readAgain.count(b))
       continue;
     for (const Encoding &e : problem.buffers[b].encodings)
       if (readDirectly(e.codec) && can(e.codec) && e.bytes < problem.buffers[b].bytes && d.action == Action::Keep)

@@ -115,7 +115,9 @@ private:
   bool mayLeave(int b) const { return swaps(b) ? problem.buffers[b].offloadable : packed(b) != nullptr; }
 
   /// Where it is enough and all that stays; null where it is not.
-  const Encoding *mask(int b) const { return masks ? encodingOf(problem.buffers[b], Codec::Mask) : nullptr; }
+  const Encoding *mask(int b) const {
+    return masks && !accesses[b].writtenLater ? encodingOf(problem.buffers[b], Codec::Mask) : nullptr;
+  }
 
   /// With the signs beside it where gradients ask for them; null where there is no such form.
   const Encoding *packed(int b) const {

@@ -150,9 +150,10 @@ TEST_F(Recipes, LettersOutsideOfStringsAreAscii) {
 
 // The library asserts that no value begins so.
 TEST_F(Recipes, BracesCloseBracesOnly) {
-  for (const char *wrong : {"input = [}", "input = ['a', [[}]]]", "input = [ # a\n}"})
-    expectRefused(std::string("steps = 3\n") + wrong + "\n", ": a closing brace in an array");
-  EXPECT_EQ(parse("input = [ '[}' ] # [}\n").inputs.size(), 1u);
+  for (const std::string wrong : {"input = [}", "input = ['a', [[}]]]", "input = [ # a\n}"})
+    expectRefused("steps = 3\n" + wrong + "\n",
+                  std::to_string(std::count(wrong.begin(), wrong.end(), '\n') + 2) + ": a closing brace in an array");
+  EXPECT_EQ(parse("data = 'd'\ninput = [ '[}' ] # [}\n").inputs.size(), 1u);
   expectRefused("input = [ { a = ['}'] } ]", "1: ");
 }
 
@@ -160,7 +161,7 @@ TEST_F(Recipes, HaveNoControlCharacters) {
   for (const char character : {'\0', '\1', '\v', '\r', '\x7f'})
     for (const char *before : {"[", "steps = ", "data = '", "# "})
       expectRefused("lr = 1\n" + std::string(before) + character + "a\n", "2: a control character");
-  EXPECT_EQ(parse("steps\t=\t3\r\n").steps, 3);
+  EXPECT_EQ(parse("data = 'd'\r\nsteps\t=\t3\r\n").steps, 3);
 }
 
 // Every dot of a key is a table in a table, whose destructors call each other.
