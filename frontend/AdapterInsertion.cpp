@@ -119,7 +119,7 @@ private:
     return !isTable && request.rank < std::min(layer.inputs, layer.outputs) && !endsTheModel(node.output(0));
   }
 
-  /// Whether a value is an output, but for biases and views.
+  /// Whether a value is an output, but for biases, factors and views.
   bool endsTheModel(std::string value) const {
     for (size_t steps = 0; steps <= makers.size(); ++steps) {
       if (outputs.count(value))
@@ -128,7 +128,7 @@ private:
       if (reads == readers.end() || reads->second.size() != 1)
         return false;
       const onnx::NodeProto &reader = *reads->second[0];
-      if (!isView(reader) && reader.op_type() != "Add")
+      if (!isView(reader) && reader.op_type() != "Add" && reader.op_type() != "Mul" && reader.op_type() != "Div")
         return false;
       value = reader.output(0);
     }

@@ -87,12 +87,12 @@ static bool restoresBits(Codec codec) {
 Status PlanCheck::absence(int b, const Decision &d, size_t i) const {
   const Absence &a = d.absences[i];
   const bool returns = factsOf(d.action).returns;
-  const bool rounds = d.action == Action::Invert || !restoresBits(d.codec);
-  const std::string how = d.action == Action::Invert ? "an inversion" : codecName(d.codec);
+  const bool rounds = !restoresBits(d.codec);
   for (const Use &use : uses[b]) {
     const Run &run = runs[use.run];
     if (rounds && use.writes && run.position < a.freeBefore && problem.ops[run.op].phase != Phase::Forward)
-      return Error{op(run.op) + " of the backward half writes " + buffer(b) + ", which then comes back from " + how};
+      return Error{op(run.op) + " of the backward half writes " + buffer(b) + ", which then comes back from " +
+                   codecName(d.codec)};
     if (run.position > a.leaveAfter && run.position < a.freeBefore && use.writes)
       return Error{op(run.op) + " writes " + buffer(b) + ", of which a copy was made after op " +
                    std::to_string(a.leaveAfter) + ", before it is free at " + std::to_string(a.freeBefore)};
@@ -107,7 +107,8 @@ Status PlanCheck::absence(int b, const Decision &d, size_t i) const {
       return Error{op(run.op) + " uses " + buffer(b) + " raw at position " + std::to_string(run.position) +
                    ", encoded since " + std::to_string(a.freeBefore)};
     if (rounds && run.position >= a.neededBy && !run.again && problem.ops[run.op].phase == Phase::Forward)
-      return Error{op(run.op) + " of the forward half uses " + buffer(b) + " after it came back from " + how};
+      return Error{op(run.op) + " of the forward half uses " + buffer(b) + " after it came back from " +
+                   codecName(d.codec)};
     if (!returns && use.writes && run.position >= a.freeBefore)
       return Error{op(run.op) + " writes " + buffer(b) + " at position " + std::to_string(run.position) +
                    ", encoded since " + std::to_string(a.freeBefore)};

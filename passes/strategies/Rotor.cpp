@@ -178,6 +178,9 @@ std::vector<Recompute> segmentsOf(const Problem &problem, const Stages &stages, 
       pending.clear();
     }
   }
+  // Stages that branch may have their backward halves in another order than the schedule.
+  std::stable_sort(segments.begin(), segments.end(),
+                   [](const Recompute &a, const Recompute &b) { return a.before < b.before; });
   return segments;
 }
 

@@ -147,11 +147,6 @@ TEST(Absences, WhatIsPackedOnTheDeviceIsNotRoundedForForwardOpsEither) {
   };
   EXPECT_EQ(refused(Codec::Zvc), "");
   EXPECT_EQ(refused(Codec::Int8), "op 10 'op10' of the forward half uses buffer 'b0' after it came back from int8");
-  Plan plan = keepPlan(net.problem);
-  net.problem.buffers[net.skip].inversion = Inversion{{2}, 0.1};
-  plan.decisions[net.skip] = {Action::Invert, {}, {{1, 2, 9, 10}}, ""};
-  EXPECT_EQ(messageOf(checkPlan(net.problem, plan, roomy)),
-            "op 10 'op10' of the forward half uses buffer 'b0' after it came back from an inversion");
 }
 
 TEST(Absences, WhatIsEncodedStaysSo) {
