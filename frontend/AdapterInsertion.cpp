@@ -4,6 +4,7 @@
 #include "frontend/AdapterInsertion.h"
 
 #include "frontend/Attributes.h"
+#include "frontend/NodeProtos.h"
 #include "frontend/NodeWalk.h"
 #include "frontend/OnnxGraph.h"
 #include "frontend/Refusals.h"
@@ -25,39 +26,11 @@ struct Layer {
   int64_t inputs, outputs;
 };
 
-onnx::NodeProto makeNode(const char *op, const std::string &name, const std::vector<std::string> &inputs,
-                         const std::string &output) {
-  onnx::NodeProto node;
-  node.set_op_type(op);
-  node.set_name(name);
-  for (const std::string &input : inputs)
-    node.add_input(input);
-  node.add_output(output);
-  return node;
-}
-
-onnx::AttributeProto &attribute(onnx::NodeProto &node, const char *name, onnx::AttributeProto::AttributeType type) {
-  onnx::AttributeProto &added = *node.add_attribute();
-  added.set_name(name);
-  added.set_type(type);
-  return added;
-}
-
-onnx::NodeProto withInteger(onnx::NodeProto node, const char *name, int64_t value) {
-  attribute(node, name, onnx::AttributeProto::INT).set_i(value);
-  return node;
-}
-
-onnx::NodeProto withNumber(onnx::NodeProto node, const char *name, double value) {
-  attribute(node, name, onnx::AttributeProto::FLOAT).set_f(static_cast<float>(value));
-  return node;
-}
-
-onnx::NodeProto transposed(const std::string &matrix, const std::string &output) {
-  onnx::NodeProto node = makeNode("Transpose", output, {matrix}, output);
-  onnx::AttributeProto &order = attribute(node, "perm", onnx::AttributeProto::INTS);
-  order.add_ints(1);
-  order.add_ints(0);
+/// A node that is called as its result is.
+onnx::NodeProto nodeOf(const char *op, const std::vector<std::string> &inputs, const std::string &result) {
+  onnx::NodeProto node = makeNode(op, inputs);
+  node.set_name(result);
+  node.add_output(result);
   return node;
 }
 
@@ -233,8 +206,8 @@ private:
   /// A node that makes one number, of whichever type.
   std::string constant(const std::string &name, int32_t type, const std::string &bytes, Nodes &nodes) {
     const std::string output = fresh(name);
-    onnx::NodeProto node = makeNode("Constant", output, {}, output);
-    onnx::TensorProto &value = *attribute(node, "value", onnx::AttributeProto::TENSOR).mutable_t();
+    onnx::NodeProto node = nodeOf("Constant", {}, output);
+    onnx::TensorProto &value = setConstant(node);
     value.set_data_type(type);
     value.set_raw_data(bytes);
     *nodes.Add() = std::move(node);
@@ -258,8 +231,9 @@ private:
       inputs.push_back(number(scope + "/ratio", request.dropout, nodes));
       inputs.push_back(constant(scope + "/training", onnx::TensorProto::BOOL, std::string(1, '\1'), nodes));
     }
-    onnx::NodeProto node = makeNode("Dropout", output, inputs, output);
-    *nodes.Add() = byInputs ? std::move(node) : withNumber(std::move(node), "ratio", request.dropout);
+    onnx::NodeProto &node = *nodes.Add() = nodeOf("Dropout", inputs, output);
+    if (!byInputs)
+      setNumber(node, "ratio", request.dropout);
     return output;
   }
 
@@ -275,21 +249,27 @@ private:
     const std::string x = dropped(node.input(0), scope, nodes), narrow = fresh(scope + "_A"),
                       wide = fresh(scope + "_B");
     std::string added = wide;
+    const auto product = [&](const char *op, const std::string &a, const std::string &b,
+                             const std::string &output) -> onnx::NodeProto & {
+      return *nodes.Add() = nodeOf(op, {a, b}, output);
+    };
     if (node.op_type() == "Gemm") {
-      *nodes.Add() = withInteger(makeNode("Gemm", narrow, {x, firstOf(layer)}, narrow), "transB", 1);
-      *nodes.Add() =
-          withNumber(withInteger(makeNode("Gemm", wide, {narrow, secondOf(layer)}, wide), "transB", 1), "alpha", scale);
+      setInteger(product("Gemm", x, firstOf(layer), narrow), "transB", 1);
+      onnx::NodeProto &second = product("Gemm", narrow, secondOf(layer), wide);
+      setInteger(second, "transB", 1);
+      setNumber(second, "alpha", scale);
     } else {
       const std::string first = fresh(scope + "_A_t"), second = fresh(scope + "_B_t");
       added = fresh(scope + "_scaled");
-      *nodes.Add() = transposed(firstOf(layer), first);
-      *nodes.Add() = transposed(secondOf(layer), second);
-      *nodes.Add() = makeNode("MatMul", narrow, {x, first}, narrow);
-      *nodes.Add() = makeNode("MatMul", wide, {narrow, second}, wide);
-      const std::string factor = number(scope + "_scale", scale, nodes);
-      *nodes.Add() = makeNode("Mul", added, {wide, factor}, added);
+      setIntegers(*nodes.Add() = nodeOf("Transpose", {firstOf(layer)}, first), "perm", {1, 0});
+      setIntegers(*nodes.Add() = nodeOf("Transpose", {secondOf(layer)}, second), "perm", {1, 0});
+      product("MatMul", x, first, narrow);
+      product("MatMul", narrow, second, wide);
+      product("Mul", wide, number(scope + "_scale", scale, nodes), added);
     }
-    *nodes.Add() = makeNode("Add", scope, {alone, added}, result);
+    onnx::NodeProto &sum = *nodes.Add() = makeNode("Add", {alone, added});
+    sum.set_name(scope);
+    sum.add_output(result);
   }
 
   OnnxFile &file;

@@ -3,10 +3,9 @@
 #include "frontend/AttachedLosses.h"
 
 #include "frontend/ImportNode.h"
+#include "frontend/NodeProtos.h"
 #include "ir/TensorName.h"
 #include "runtime/Printable.h"
-
-#include <onnx/onnx_pb.h>
 
 using namespace mlir;
 
@@ -150,18 +149,11 @@ Value weighCrossEntropy(FunctionImport &state, const OutputLoss &loss, Value x, 
   // No names that a model could have.
   const std::string own = loss.output + "/" + loss.target,
                     scores = own + "/scores:", labels = own + "/target:", weights = own + "/class-weights:";
-  onnx::NodeProto proto;
-  proto.set_op_type("SoftmaxCrossEntropyLoss");
+  onnx::NodeProto proto = makeNode("SoftmaxCrossEntropyLoss", {scores, labels, weights});
   proto.set_name("loss");
-  for (const std::string &input : {scores, labels, weights})
-    proto.add_input(input);
   proto.add_output(own + "/loss:");
-  if (loss.ignoreIndex) {
-    onnx::AttributeProto &ignored = *proto.add_attribute();
-    ignored.set_name("ignore_index");
-    ignored.set_type(onnx::AttributeProto::INT);
-    ignored.set_i(*loss.ignoreIndex);
-  }
+  if (loss.ignoreIndex)
+    setInteger(proto, "ignore_index", *loss.ignoreIndex);
   state.values[scores] = x;
   state.values[labels] = target;
   HostTensor &known = state.hosts[weights];

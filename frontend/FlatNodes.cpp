@@ -2,7 +2,7 @@
 // Nodes that taking control flow apart makes beside those of the file: constants, elements of what a loop walks along,
 // and what it stacks.
 #include "frontend/Flattening.h"
-#include "onnx/onnx_pb.h"
+#include "frontend/NodeProtos.h"
 
 namespace sluice {
 
@@ -17,26 +17,15 @@ Result<std::string> Flattening::emit(onnx::NodeProto node, const std::string &na
 
 Result<std::string> Flattening::add(const char *op, const std::vector<std::string> &inputs, const std::string &name,
                                     const std::vector<std::pair<const char *, int64_t>> &attributes) {
-  onnx::NodeProto node;
-  node.set_op_type(op);
-  for (const std::string &input : inputs)
-    node.add_input(input);
-  for (const auto &[key, number] : attributes) {
-    onnx::AttributeProto &attribute = *node.add_attribute();
-    attribute.set_name(key);
-    attribute.set_type(onnx::AttributeProto::INT);
-    attribute.set_i(number);
-  }
+  onnx::NodeProto node = makeNode(op, inputs);
+  for (const auto &[key, number] : attributes)
+    setInteger(node, key, number);
   return emit(std::move(node), name);
 }
 
 Result<std::string> Flattening::constant(const std::string &name, const HostTensor &value, int32_t elementType) {
-  onnx::NodeProto node;
-  node.set_op_type("Constant");
-  onnx::AttributeProto &attribute = *node.add_attribute();
-  attribute.set_name("value");
-  attribute.set_type(onnx::AttributeProto::TENSOR);
-  onnx::TensorProto &tensor = *attribute.mutable_t();
+  onnx::NodeProto node = makeNode("Constant");
+  onnx::TensorProto &tensor = setConstant(node);
   tensor.set_data_type(elementType);
   for (int64_t extent : value.shape)
     tensor.add_dims(extent);
@@ -56,13 +45,8 @@ Result<std::string> Flattening::addView(const char *op, const std::string &x, in
     auto axes = constant(name + "/axes", HostTensor::vector({axis}), onnx::TensorProto::INT64);
     return axes ? add(op, {x, *axes}, name) : axes;
   }
-  onnx::NodeProto node;
-  node.set_op_type(op);
-  node.add_input(x);
-  onnx::AttributeProto &axes = *node.add_attribute();
-  axes.set_name("axes");
-  axes.set_type(onnx::AttributeProto::INTS);
-  axes.add_ints(axis);
+  onnx::NodeProto node = makeNode(op, {x});
+  setIntegers(node, "axes", {axis});
   return emit(std::move(node), name);
 }
 

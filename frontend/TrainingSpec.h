@@ -101,9 +101,9 @@ struct TrainingSpec {
   std::map<std::string, int64_t>
       dims; ///< --dim NAME=N; the i-th dimension of input x is called `x[i]` where the file gives no name
   std::vector<NamePattern> freeze; ///< --freeze: regular expressions of whole names of tensors that are held fixed
-  std::optional<AdapterRequest> adapter;
+  std::vector<NamePattern> train;  ///< --train: of tensors that are trained whatever rules say; see HandRoles
+  std::optional<AdapterRequest> adapter;           ///< --adapter
   std::map<std::string, AdapterPart> adapterParts; ///< the tensors that it came to in the file at hand
-  std::vector<NamePattern> train; ///< --train: of tensors that are trained whatever rules say; see HandRoles
   Limits limits;
 };
 
