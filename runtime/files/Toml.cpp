@@ -65,8 +65,7 @@ public:
       content.append(words, from, at - from);
       from = at + mark.size() + 2;
       if (from <= words.size()) // the library may cut a word in a message
-        content += static_cast<char>(std::strchr(digits, words[from - 2]) - digits) * 16 +
-                   static_cast<char>(std::strchr(digits, words[from - 1]) - digits);
+        content += static_cast<char>(valueOf(words[from - 2]) * 16 + valueOf(words[from - 1]));
     }
     return content + (from < words.size() ? words.substr(from) : "");
   }
@@ -93,6 +92,12 @@ public:
 
 private:
   static constexpr char digits[] = "0123456789abcdef";
+  /// 0 of what is no digit.
+  static int valueOf(char digit) {
+    const char *at = std::strchr(digits, digit);
+    return at ? static_cast<int>(at - digits) : 0;
+  }
+
   std::string mark;
 };
 
