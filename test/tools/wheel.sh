@@ -33,9 +33,10 @@ hide_what_could_help() {
 
 # Every library of a program is the wheel's, or one that comes with the C++ library.
 check_libraries() {
-  local program found
+  local program needed found
   for program in "$@"; do
-    found=$("${clean[@]}" ldd "$program" | grep -v -E "linux-vdso|ld-linux-x86-64|^\s*lib(c|m|dl|rt|pthread|stdc\+\+|gcc_s)[.]so" | grep -v -F "=> $package/" || true)
+    needed=$("${clean[@]}" ldd "$program")
+    found=$(grep -v -E "linux-vdso|ld-linux-x86-64|^\s*lib(c|m|dl|rt|pthread|stdc\+\+|gcc_s)[.]so" <<<"$needed" | grep -v -F "=> $package/" || true)
     [ -z "$found" ] || { say "$program needs more than the wheel has: $found"; exit 1; }
   done
 }
