@@ -101,18 +101,16 @@ int become(const std::string &program, const std::vector<std::string> &words) {
   return fail("sluice", 1, "cannot start " + path + ": " + std::strerror(errno));
 }
 
-/// Whether the program has something to do.
-bool namesWork(const std::vector<std::string> &words) {
-  return std::any_of(words.begin(), words.end(), [](const std::string &word) {
-    const std::string name = word.substr(0, word.find('='));
-    return name == "--data" || name == "--recipe" || name == "--evaluate" || name == "--predict" || name == "--plan";
-  });
-}
-
 /// Whether the words name a flag, in whichever form.
 bool names(const std::vector<std::string> &words, const std::string &flag) {
   return std::any_of(words.begin(), words.end(),
                      [&](const std::string &word) { return word.substr(0, word.find('=')) == flag; });
+}
+
+/// Whether the program has something to do.
+bool namesWork(const std::vector<std::string> &words) {
+  return names(words, "--data") || names(words, "--recipe") || names(words, "--evaluate") ||
+         names(words, "--predict") || names(words, "--plan");
 }
 
 /// Flags of the program that bench adds where the user's words have none of that kind: it refuses what is given twice.
