@@ -43,14 +43,14 @@ bool mayComeEarly(RunOp run) {
          train::isHalf(run.outType(0));
 }
 
-/// An update between copies of its states, which no other update may pass: runs of a kind keep their order.
-bool staysInPlace(RunOp run) { return run.getRole() == sched::Role::Update && !mayWait(run); }
+/// Can neither wait nor come early, as an update between copies of its states, or a cast of an activation. No other
+/// run of its kind may pass it: verify-schedule knows runs by their order within a kind.
+bool staysInPlace(RunOp run) { return run.getScratch() || !run.getGathers() || !(mayWait(run) || mayComeEarly(run)); }
 
-/// The same for runs that one launch may take together, or that stay in place among such; empty: it takes this one
-/// alone.
+/// The same for runs that one launch may take together, and for those that stay in place among them; empty: of a
+/// stream whose runs nothing is done with.
 std::string kindOf(RunOp run) {
-  if (run.getStream() != sched::Stream::Compute || run.getScratch() || run.getOuts().empty() || !run.getGathers() ||
-      !(mayWait(run) || mayComeEarly(run) || staysInPlace(run)))
+  if (run.getStream() != sched::Stream::Compute || run.getOuts().empty())
     return "";
   std::string kind = run.getBackward() ? "backward" : "forward";
   for (auto call : run.getCalls().getAsRange<sched::CallAttr>())
@@ -242,13 +242,16 @@ int64_t Grouping::run() {
       kinds[StringAttr::get(program.getContext(), kind)].push_back(run);
   }
   int64_t saved = 0;
-  for (auto &[kind, runs] : llvm::reverse(kinds))
+  for (auto &[kind, runs] : llvm::reverse(kinds)) {
+    if (llvm::all_of(runs, staysInPlace))
+      continue;
     for (const Group &group : groupsOf(runs)) {
       for (RunOp member : ArrayRef(group.members).drop_front())
         member->setAttr(sched::togetherAttribute, UnitAttr::get(program.getContext()));
       gatherAt(group);
       saved += static_cast<int64_t>(group.members.size()) - 1;
     }
+  }
   return saved;
 }
 
