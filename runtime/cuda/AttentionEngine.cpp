@@ -181,7 +181,7 @@ std::unique_ptr<AttentionEngine> AttentionEngine::choose(const AttentionProblem 
   if (!device.empty() && !(described = describedDevice(device, reason)))
     return nullptr;
   reason = "cuDNN's engine starts at multiples of 16 bytes, and the parts that fit the workspace do not";
-  Choice choice{problem, bytes, described, described ? nullptr : Device::get().cudnn};
+  Choice choice{problem, bytes, described, described ? nullptr : Device::get().builder()};
   // Workspaces follow the estimate, so that the first number of parts that is tried nearly always fits.
   for (choice.parts = cuda::attentionParts(bytes, problem.pass, g); choice.parts <= g.members; ++choice.parts) {
     if (!choice.splitsInto(choice.parts))

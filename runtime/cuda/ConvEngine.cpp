@@ -154,7 +154,7 @@ std::unique_ptr<ConvEngine> ConvEngine::choose(const ConvTask &task, std::string
   std::shared_ptr<fe::DeviceProperties> described;
   if (!device.empty() && !(described = describedDevice(device, reason)))
     return nullptr;
-  Choice choice{task, described, described ? nullptr : Device::get().cudnn};
+  Choice choice{task, described, described ? nullptr : Device::get().builder()};
   if (!choice.takes(reason))
     return nullptr;
   Choice::Graph graph;
@@ -180,7 +180,7 @@ std::unique_ptr<ConvEngine> ConvEngine::choose(const ConvTask &task, std::string
 }
 
 std::vector<std::unique_ptr<ConvEngine>> ConvEngine::alternatives(size_t most) const {
-  const Choice choice{task, nullptr, Device::get().cudnn, count};
+  const Choice choice{task, nullptr, Device::get().builder(), count};
   std::vector<std::unique_ptr<ConvEngine>> list;
   std::set<std::string> names; // heuristics may rank an engine twice
   const Choice::Graph all = choice.ranked(task.bytes, false);

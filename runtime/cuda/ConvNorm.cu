@@ -109,7 +109,6 @@ struct ConvNorm::Impl : Buildable {
     conv = std::make_unique<Conv>(
         node, geometry.pass, geometry.x, geometry.w, geometry.y, geometry.window,
         ConvOptions().withGroups(geometry.groups).withAlgorithm(algorithm).withType(geometry.type));
-    buildPrimitives(); // the engine of that one
   }
   /// Null where there is none; also of objects that buildPrimitives() never saw.
   const ConvEngine *engine() {

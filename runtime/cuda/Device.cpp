@@ -5,8 +5,12 @@
 
 #include "runtime/cuda/Launch.h"
 
+#include <algorithm>
+#include <atomic>
 #include <cublasLt.h>
 #include <cudnn.h>
+#include <exception>
+#include <mutex>
 #include <vector>
 
 namespace sluice {
@@ -16,9 +20,14 @@ namespace {
 size_t chosenLimit = size_t(64) << 20;
 Precision chosenPrecision = Precision::FP32;
 
-std::vector<std::weak_ptr<Buildable>> &pending() {
-  static std::vector<std::weak_ptr<Buildable>> list;
-  return list;
+/// What buildPrimitives() has to do.
+struct Pending {
+  std::mutex mutex;
+  std::vector<std::weak_ptr<Buildable>> list;
+};
+Pending &pending() {
+  static Pending pending;
+  return pending;
 }
 
 struct Fallbacks {
@@ -55,13 +64,23 @@ void requireDriver() {
                              cudaGetErrorString(error));
 }
 
-/// A library of another major version, or older than what this program was compiled against.
+/// The frontend asks the loaded library for its version before it uses what came later than this one.
+constexpr size_t oldestCudnn = 90800;
+
 void requireCudnn() {
   const size_t loaded = cudnnGetVersion(), built = CUDNN_VERSION;
-  if (loaded / 10000 != built / 10000 || loaded / 100 < built / 100)
+  if (loaded / 10000 != built / 10000 || loaded < oldestCudnn)
     throw MemoryNotAvailable("CUDA cuDNN " + cudnnVersionText(loaded) + " is loaded, this program was built with " +
-                             cudnnVersionText(built) +
-                             " and needs that version or a newer one of the same major number");
+                             cudnnVersionText(built) + " and needs " + cudnnVersionText(oldestCudnn) +
+                             " or a newer one of the same major number");
+}
+
+cudnnHandle_t createCudnn() {
+  cudnnHandle_t handle = nullptr;
+  if (const cudnnStatus_t status = cudnnCreate(&handle); status != CUDNN_STATUS_SUCCESS)
+    throw MemoryNotAvailable(std::string("CUDA cuDNN ") + cudnnVersionText(cudnnGetVersion()) +
+                             " cannot start: " + cudnnGetErrorString(status));
+  return handle;
 }
 
 void requireCapability(const cudaDeviceProp &properties) {
@@ -105,12 +124,21 @@ Device::Device() {
   checkCuda(cudaGetDeviceProperties(&properties, 0), "cannot read the device's properties");
   requireCapability(properties);
   usedByContext = usedBytes();
-  if (const cudnnStatus_t status = cudnnCreate(&cudnn); status != CUDNN_STATUS_SUCCESS)
-    throw MemoryNotAvailable(std::string("CUDA cuDNN ") + cudnnVersionText(cudnnGetVersion()) +
-                             " cannot start: " + cudnnGetErrorString(status));
+  cudnn = createCudnn();
   if (const cublasStatus_t status = cublasLtCreate(&blas); status != CUBLAS_STATUS_SUCCESS)
     throw MemoryNotAvailable(std::string("CUDA cuBLASLt cannot start: ") + cublasLtGetStatusString(status));
   usedByLibraries = usedBytes();
+}
+
+cudnnContext *Device::builder() {
+  if (std::this_thread::get_id() == maker)
+    return cudnn;
+  static thread_local cudnnHandle_t own = nullptr;
+  if (!own) {
+    checkCuda(cudaSetDevice(0), "cannot use the device");
+    own = createCudnn();
+  }
+  return own;
 }
 
 Target runtimeTarget() { return Target::Cuda; }
@@ -122,7 +150,7 @@ void setKernelPolicy(size_t limit, Precision precision) {
 size_t workspaceLimit() { return chosenLimit; }
 Precision precision() { return chosenPrecision; }
 
-// Threads of this process only draw initial weights and gather batches.
+// Threads of this process only build plans, draw initial weights and gather batches.
 static int threadCount = 1;
 void setThreads(int count) { threadCount = count; }
 int threads() { return threadCount; }
@@ -135,15 +163,53 @@ void noteFallback(const std::string &node, const std::string &what) {
     fallbacks.first = "'" + node + "' " + what;
 }
 
-void buildLater(const std::shared_ptr<Buildable> &object) { pending().push_back(object); }
+void buildLater(const std::shared_ptr<Buildable> &object) {
+  const std::lock_guard<std::mutex> lock(pending().mutex);
+  pending().list.push_back(object);
+}
+
+/// Those that are still owned; the list is empty then.
+static std::vector<std::shared_ptr<Buildable>> takePending() {
+  const std::lock_guard<std::mutex> lock(pending().mutex);
+  std::vector<std::shared_ptr<Buildable>> objects;
+  for (const std::weak_ptr<Buildable> &weak : pending().list)
+    if (std::shared_ptr<Buildable> object = weak.lock())
+      objects.push_back(std::move(object));
+  pending().list.clear();
+  return objects;
+}
+
+// cuDNN compiles fused engines for seconds each, on one processor.
+static void buildAll(const std::vector<std::shared_ptr<Buildable>> &objects) {
+  std::atomic<size_t> next = 0;
+  std::vector<std::exception_ptr> failures(objects.size());
+  auto work = [&] {
+    for (size_t i; (i = next++) < objects.size();)
+      try {
+        objects[i]->build();
+      } catch (...) {
+        failures[i] = std::current_exception();
+      }
+  };
+  std::vector<std::thread> others;
+  for (size_t i = 1; i < std::min(objects.size(), static_cast<size_t>(threadCount)); ++i)
+    others.emplace_back(work);
+  work();
+  for (std::thread &thread : others)
+    thread.join();
+  for (const std::exception_ptr &failure : failures)
+    if (failure)
+      std::rethrow_exception(failure);
+}
 
 void buildPrimitives() {
   Device::get();
-  std::vector<std::weak_ptr<Buildable>> list;
-  list.swap(pending());
-  for (const std::weak_ptr<Buildable> &weak : list)
-    if (const std::shared_ptr<Buildable> object = weak.lock())
-      object->build();
+  // What is built may describe more: what stands in for an engine that there is not.
+  for (std::vector<std::shared_ptr<Buildable>> objects; !(objects = takePending()).empty();) {
+    buildAll(objects);
+    for (const std::shared_ptr<Buildable> &object : objects)
+      object->report();
+  }
 }
 
 std::string deviceName() { return Device::get().properties.name; }

@@ -6,6 +6,7 @@
 
 #include <cuda_runtime.h>
 #include <stdexcept>
+#include <thread>
 
 struct cudnnContext;
 struct cublasLtContext;
@@ -16,19 +17,24 @@ namespace sluice {
 void checkCuda(cudaError_t error, const char *what);
 
 /// Created by the first call, which throws MemoryNotAvailable where there is no driver, no device, a device that the
-/// program was not built for, or a cuDNN older than the one it was built with.
+/// program was not built for, or a cuDNN of another major version or older than 9.8.
 class Device {
 public:
   static Device &get();
 
   cudaDeviceProp properties;
-  cudnnContext *cudnn = nullptr;
+  cudnnContext *cudnn = nullptr; ///< that kernels run with
   cublasLtContext *blas = nullptr;
   /// Bytes in use on the device before and after the libraries' handles were created; other processes' included.
   size_t usedByContext = 0, usedByLibraries = 0;
 
+  /// That this thread builds plans with: threads must not share one. `cudnn` for the thread that made the device; the
+  /// others' last as long as the process, as plans may refer to them. Throws MemoryNotAvailable.
+  cudnnContext *builder();
+
 private:
   Device();
+  const std::thread::id maker = std::this_thread::get_id();
 };
 
 /// What setKernelPolicy() said.
@@ -47,9 +53,12 @@ void noteFallback(const std::string &node, const std::string &what);
 /// buildPrimitives() never saw.
 struct Buildable {
   virtual ~Buildable() = default;
+  /// In any thread, beside the other objects' build(); again without effect.
   virtual void build() = 0;
+  /// What is to be said of what was built, by noteFallback(); once, in the order of buildLater().
+  virtual void report() {}
 };
-/// Puts the object onto the list of buildPrimitives(), which drops it when nobody else owns it.
+/// Puts the object onto the list of buildPrimitives(), which drops it when nobody else owns it. From any thread.
 void buildLater(const std::shared_ptr<Buildable> &object);
 
 } // namespace sluice

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
+#include <mutex>
 
 namespace sluice {
 
@@ -33,11 +34,12 @@ const EngineChoice *recordedFor(const std::string &convolution) {
   return nullptr;
 }
 
-/// By their words, so that each is there once.
+/// By their words, so that each is there once. Threads that build engines add to it, each under `tasksMutex`.
 std::map<std::string, ConvTask> &tasks() {
   static auto &known = *new std::map<std::string, ConvTask>;
   return known;
 }
+std::mutex tasksMutex;
 
 /// Multiplications.
 double products(const ConvTask &task) {
@@ -142,6 +144,7 @@ void setRecordedEngines(const EngineChoice *choices, int count) { recorded = {ch
 
 const EngineChoice *useEngine(const ConvTask &task) {
   const std::string words = task.text();
+  const std::lock_guard<std::mutex> lock(tasksMutex);
   tasks().emplace(words, task);
   return recordedFor(words);
 }

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 
 namespace sluice {
@@ -22,6 +23,8 @@ public:
                                           Choose choose) {
     // Never destroyed: from 9.10 on cuDNN may crash when plans are while the process ends, where CUDA has gone already.
     static auto &known = *new std::map<std::string, std::shared_ptr<SharedEngine>>;
+    static std::mutex mutex;
+    const std::lock_guard<std::mutex> lock(mutex);
     std::shared_ptr<SharedEngine> &slot = known[key];
     if (!slot) {
       slot = std::make_shared<SharedEngine>(node, otherwise, std::move(choose));
@@ -34,17 +37,15 @@ public:
       : node(node), otherwise(otherwise), choose(std::move(choose)) {}
 
   void build() override {
-    if (built)
-      return;
-    built = true;
-    std::string reason;
-    engine = choose(reason);
+    std::call_once(built, [this] { engine = choose(reason); });
+  }
+  void report() override {
     if (!engine)
       noteFallback(node, otherwise + reason);
     else if (!reason.empty())
       noteFallback(node, "runs on cuDNN's own choice: " + reason);
   }
-  /// Null: there is none. Also for kernels that buildPrimitives() never saw.
+  /// Null: there is none. Waits for a thread that builds it; also for kernels that buildPrimitives() never saw.
   const Engine *get() {
     build();
     return engine.get();
@@ -53,8 +54,9 @@ public:
 private:
   const std::string node, otherwise;
   const Choose choose;
-  bool built = false;
+  std::once_flag built;
   std::unique_ptr<Engine> engine;
+  std::string reason;
 };
 
 } // namespace sluice
