@@ -32,6 +32,8 @@ struct Choice {
   Graph named(const std::string &name) const;
   /// The engines for one part of the batch, ranked, none of them built yet; null where there are none.
   Graph ranked(int64_t bytes, bool tensorCores) const;
+  /// Whether plan i is of an engine that takes such a convolution and computes another one.
+  bool isWrong(const fe::graph::Graph &graph, int64_t i) const;
   /// The convolution of one part, with its epilogue.
   void describe(fe::graph::Graph &graph) const;
   /// Engines that may run: no atomics, sums in f32, inputs as they are (tensor cores drop digits of f32, others turn it
@@ -97,10 +99,20 @@ Choice::Graph Choice::ranked(int64_t bytes, bool tensorCores) const {
   return candidates;
 }
 
+// Of cuDNN 9.19, engine 1 of weight gradients takes pads that differ at the two ends of a dimension for equal ones, as
+// an H200 showed (test/unit/cuda/conv_alternatives.cpp); exporters of TensorFlow write such pads.
+bool Choice::isWrong(const fe::graph::Graph &graph, int64_t i) const {
+  const Window &w = task.geometry.window;
+  const int spatial = task.geometry.x.rank - 2;
+  std::string name;
+  return task.geometry.pass == ConvPass::BackwardWeight && !std::equal(w.pads, w.pads + spatial, w.pads + spatial) &&
+         graph.get_plan_name_at_index(i, name).is_good() && name.substr(0, name.find('_')) == "eng1";
+}
+
 Choice::Graph Choice::choose(int64_t bytes, bool tensorCores) const {
   Graph graph = ranked(bytes, tensorCores);
   for (int64_t i = 0; graph && i < graph->get_execution_plan_count(); ++i)
-    if (graph->build_plan_at_index(handle, i).is_good() && graph->get_workspace_size() <= bytes)
+    if (!isWrong(*graph, i) && graph->build_plan_at_index(handle, i).is_good() && graph->get_workspace_size() <= bytes)
       return graph;
   return nullptr;
 }
@@ -109,7 +121,7 @@ Choice::Graph Choice::named(const std::string &name) const {
   Graph graph = ranked(task.bytes, false);
   for (int64_t i = 0; graph && i < graph->get_execution_plan_count(); ++i) {
     std::string found;
-    if (graph->get_plan_name_at_index(i, found).is_good() && found == name &&
+    if (graph->get_plan_name_at_index(i, found).is_good() && found == name && !isWrong(*graph, i) &&
         graph->build_plan_at_index(handle, i).is_good() && graph->get_workspace_size() <= task.bytes)
       return graph;
   }
