@@ -2,6 +2,7 @@
 // Losses, averaged as PyTorch's "mean" does. Partial sums are kept in double, one per fixed range of samples or
 // elements, and added in order. A class id that is out of range makes the loss NaN and ends the step with an error.
 #include "runtime/cuda/Cut.h"
+#include "runtime/cuda/Device.h"
 #include "runtime/cuda/IdNote.h"
 #include "runtime/cuda/Launch.h"
 #include "runtime/cuda/Storage.h"
@@ -13,25 +14,80 @@ namespace {
 
 __device__ inline double notANumber() { return nan(""); }
 
-/// logSumExp by a whole warp, for contiguous logits.
-__device__ double warpLogSumExp(const float *x, int64_t classes) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  float largest = x[0];
-  for (int64_t k = lane; k < classes; k += 32)
-    largest = x[k] > largest ? x[k] : largest;
-  largest = warpMaximum(largest);
+/// The threads of one sample: one where its logits are apart, a warp where they are not, longThreads where there are
+/// many: then few samples are at work at once, and what is read twice is in the second-level cache the second time.
+constexpr int longThreads = 512;
+constexpr int64_t manyClasses = 4096;
+
+template <int Width> struct SampleThreads {
+  static constexpr int width = Width;
+  static constexpr int perBlock = Width > blockThreads ? 1 : blockThreads / Width;
+  static constexpr int block = Width > blockThreads ? Width : blockThreads;
+
+  static __device__ int lane() { return static_cast<int>(threadIdx.x) % Width; }
+  static __device__ int64_t first() { return blockIdx.x * static_cast<int64_t>(perBlock) + threadIdx.x / Width; }
+
+  /// Over all threads of the sample, in a fixed order, in each of them. `shared`: one value a warp.
+  template <typename T, typename Over> static __device__ T all(T value, T *shared, const Over &over) {
+    if constexpr (Width > 1)
+      for (int distance = 16; distance > 0; distance /= 2)
+        value = over(value, __shfl_xor_sync(0xffffffffu, value, distance));
+    if constexpr (Width > 32) {
+      __syncthreads();
+      if (threadIdx.x % 32 == 0)
+        shared[threadIdx.x / 32] = value;
+      __syncthreads();
+      value = shared[0];
+      for (int warp = 1; warp < Width / 32; ++warp)
+        value = over(value, shared[warp]);
+    }
+    return value;
+  }
+  static __device__ double sum(double value, double *shared) {
+    return all(value, shared, [](double a, double b) { return a + b; });
+  }
+};
+
+/// log(sum(exp(x))) as largest + log(sum), so that floats lose nothing in a difference to the largest.
+struct LogSum {
+  float largest, logarithm;
+  __device__ double whole() const { return static_cast<double>(largest) + static_cast<double>(logarithm); }
+  __device__ float probability(float x) const { return exponential(x - largest - logarithm); }
+};
+
+/// In one pass over the logits, of which eight are read at once. What is -infinity adds nothing.
+template <int Width> __device__ LogSum logSum(const float *x, const Samples &samples, double *shared) {
+  constexpr int unrolled = 8;
+  using Threads = SampleThreads<Width>;
+  float largest = -INFINITY;
   double sum = 0;
-  for (int64_t k = lane; k < classes; k += 32)
-    sum += static_cast<double>(exponential(x[k] - largest));
-  return static_cast<double>(largest) + log(warpSum(sum));
+  for (int64_t begin = Threads::lane(); begin < samples.classes; begin += unrolled * Width) {
+    float values[unrolled], before = largest, part = 0;
+#pragma unroll
+    for (int j = 0; j < unrolled; ++j) {
+      const int64_t k = begin + j * Width;
+      values[j] = k < samples.classes ? x[k * samples.inner] : -INFINITY;
+      largest = values[j] > largest ? values[j] : largest;
+    }
+    if (largest > before)
+      sum *= static_cast<double>(exponential(before - largest));
+#pragma unroll
+    for (int j = 0; j < unrolled; ++j)
+      part += values[j] == -INFINITY ? 0 : exponential(values[j] - largest);
+    sum += static_cast<double>(part);
+  }
+  auto *floats = reinterpret_cast<float *>(shared);
+  const float most = Threads::all(largest, floats, [](float a, float b) { return b > a ? b : a; });
+  if (largest < most)
+    sum *= static_cast<double>(exponential(largest - most));
+  return {most, static_cast<float>(log(Threads::sum(sum, shared)))};
 }
 
-/// The sum of contiguous logits by a whole warp.
-__device__ double warpSumOfLogits(const float *x, int64_t classes) {
+template <int Width> __device__ double sumOfLogits(const float *x, const Samples &samples, double *shared) {
   double sum = 0;
-  for (int64_t k = static_cast<int>(threadIdx.x) % 32; k < classes; k += 32)
-    sum += static_cast<double>(x[k]);
-  return warpSum(sum);
+  for (int64_t k = SampleThreads<Width>::lane(); k < samples.classes; k += Width)
+    sum += static_cast<double>(x[k * samples.inner]);
+  return SampleThreads<Width>::sum(sum, shared);
 }
 
 /// How many targets are not `ignored`; one block.
@@ -48,24 +104,25 @@ __global__ void countTargets(const Target *target, int64_t count, Target ignored
 
 /// Part blockIdx.x of the samples; Width threads a sample.
 template <int Width>
-__global__ void crossEntropyPart(Samples samples, int64_t ignoreIndex, const float *x, const int64_t *target,
-                                 const DeviceState *state, IdNote note, double *partials) {
-  __shared__ double shared[blockThreads / 32];
+__global__ void __launch_bounds__(SampleThreads<Width>::block)
+    crossEntropyPart(Samples samples, int64_t ignoreIndex, const float *x, const int64_t *target,
+                     const DeviceState *state, IdNote note, double *partials) {
+  using Threads = SampleThreads<Width>;
+  __shared__ double shared[Threads::block / 32];
   const SmoothedTarget smoothed(state->labelSmoothing, samples.classes);
   const int64_t begin = samples.count * blockIdx.x / gridDim.x, end = samples.count * (blockIdx.x + 1) / gridDim.x;
   double sum = 0;
-  for (int64_t s = begin + threadIdx.x / Width; s < end; s += blockThreads / Width) {
+  for (int64_t s = begin + threadIdx.x / Width; s < end; s += Threads::perBlock) {
     const float *line = x + samples.offset(s);
-    const double all =
-        Width == 1 ? logSumExp(line, samples.classes, samples.inner) : warpLogSumExp(line, samples.classes);
+    const double all = logSum<Width>(line, samples, shared).whole();
+    const double total = smoothed.others == 0 ? 0 : sumOfLogits<Width>(line, samples, shared);
+    if (Threads::lane() != 0)
+      continue;
     const MixedClasses mixed(target, s, samples.count, ignoreIndex, state->mixShare, state->mixBatch);
     const bool known = target[s] >= 0 && target[s] < samples.classes;
-    if (!known && target[s] != ignoreIndex && threadIdx.x % Width == 0)
+    if (!known && target[s] != ignoreIndex)
       note(target[s], s, samples.classes);
-    const double total = smoothed.others == 0 ? 0
-                         : Width == 1         ? sumOfLogits(line, samples.classes, samples.inner)
-                                              : warpSumOfLogits(line, samples.classes);
-    for (int i = 0; i < 2 && threadIdx.x % Width == 0; ++i)
+    for (int i = 0; i < 2; ++i)
       if (mixed.weights[i] != 0) {
         const int64_t k = mixed.classes[i];
         const bool exists = k >= 0 && k < samples.classes;
@@ -73,7 +130,8 @@ __global__ void crossEntropyPart(Samples samples, int64_t ignoreIndex, const flo
                       : notANumber();
       }
   }
-  sum = blockSum(sum, shared);
+  if constexpr (Threads::block == blockThreads) // else the first thread has it
+    sum = blockSum(sum, shared);
   if (threadIdx.x == 0)
     partials[blockIdx.x] = sum;
 }
@@ -101,23 +159,23 @@ __global__ void finishLoss(const double *partials, int parts, int64_t count, con
     *loss = meanLoss(sum, counted ? *counted : count);
 }
 
+/// dx may be x: a thread writes where it has read, after all of the sample were read for their sum.
 template <int Width, typename T>
-__global__ void crossEntropyBackward(Samples samples, int64_t ignoreIndex, const int64_t *counted, const float *x,
-                                     const int64_t *target, const DeviceState *state, T *dx) {
+__global__ void __launch_bounds__(SampleThreads<Width>::block)
+    crossEntropyBackward(Samples samples, int64_t ignoreIndex, const int64_t *counted, const float *x,
+                         const int64_t *target, const DeviceState *state, T *dx) {
+  using Threads = SampleThreads<Width>;
+  __shared__ double shared[Threads::block / 32];
   const SmoothedTarget smoothed(state->labelSmoothing, samples.classes);
   const int64_t count = counted ? *counted : samples.count;
-  const int64_t stride = static_cast<int64_t>(gridDim.x) * blockThreads / Width;
-  for (int64_t s = (blockIdx.x * static_cast<int64_t>(blockThreads) + threadIdx.x) / Width; s < samples.count;
-       s += stride) {
+  for (int64_t s = Threads::first(); s < samples.count; s += static_cast<int64_t>(gridDim.x) * Threads::perBlock) {
     const int64_t at = samples.offset(s);
-    const double shift =
-        Width == 1 ? logSumExp(x + at, samples.classes, samples.inner) : warpLogSumExp(x + at, samples.classes);
-    const MixedClasses mixed(target, s, samples.count, ignoreIndex, state->mixShare, state->mixBatch);
-    for (int64_t k = threadIdx.x % Width; k < samples.classes; k += Width) {
-      const float probability = probabilityOf(x[at + k * samples.inner], shift);
-      store(dx + at + k * samples.inner,
-            mixed.weights[0] == 0 && mixed.weights[1] == 0 ? 0 : mixedSlope(probability, k, mixed, smoothed, count));
-    }
+    const LogSum sum = logSum<Width>(x + at, samples, shared);
+    const MixedSlope slope(MixedClasses(target, s, samples.count, ignoreIndex, state->mixShare, state->mixBatch),
+                           smoothed, count);
+#pragma unroll 8
+    for (int64_t k = Threads::lane(); k < samples.classes; k += Width)
+      store(dx + at + k * samples.inner, slope.of(sum.probability(x[at + k * samples.inner]), k));
   }
 }
 
@@ -164,6 +222,24 @@ static const int64_t *countedTargets(Stream &stream, const void *target, int64_t
   return counted;
 }
 
+/// Blocks for the samples. Of long ones as many are at work at once as the second-level cache holds.
+template <int Width> static unsigned blocksOf(const Samples &samples, SampleThreads<Width> threads) {
+  const unsigned wanted = blocksFor(samples.count, threads.perBlock);
+  return Width > blockThreads
+             ? std::min(wanted, 2 * static_cast<unsigned>(Device::get().properties.multiProcessorCount))
+             : wanted;
+}
+
+/// Calls `launch` with the SampleThreads that suit the samples.
+template <typename Launch> static void forWidth(const Samples &samples, const Launch &launch) {
+  if (samples.inner != 1)
+    launch(SampleThreads<1>());
+  else if (samples.classes < manyClasses)
+    launch(SampleThreads<32>());
+  else
+    launch(SampleThreads<longThreads>());
+}
+
 static PositiveWeights weightsOf(Stream &stream, const Tensor &positives, const Shape &x) {
   return positives.present ? PositiveWeights(stream.data<float>(positives), positives.shape, x) : PositiveWeights();
 }
@@ -183,10 +259,12 @@ void Loss::forward(Stream &stream, const Tensor &logits, const Tensor &target, c
     const int64_t *counted = nullptr;
     if (kind == LossKind::SoftmaxCrossEntropy) {
       const Samples samples(x);
-      const auto part = samples.inner == 1 ? crossEntropyPart<32> : crossEntropyPart<1>;
       counted = countedTargets<int64_t>(stream, pt, samples.count, ignoreIndex, reinterpret_cast<char *>(partials));
-      part<<<parts, blockThreads, 0, native(stream)>>>(samples, ignoreIndex, px, static_cast<const int64_t *>(pt),
-                                                       state, note, partials);
+      forWidth(samples, [&](auto threads) {
+        const auto part = crossEntropyPart<threads.width>;
+        part<<<parts, threads.block, 0, native(stream)>>>(samples, ignoreIndex, px, static_cast<const int64_t *>(pt),
+                                                          state, note, partials);
+      });
       count = samples.count;
     } else {
       counted = countedTargets<float>(stream, pt, count, ignoreIndex, reinterpret_cast<char *>(partials));
@@ -209,11 +287,12 @@ void Loss::backward(Stream &stream, const Tensor &logits, const Tensor &target, 
     using T = std::remove_pointer_t<decltype(gradient)>;
     if (kind == LossKind::SoftmaxCrossEntropy) {
       const Samples samples(x);
-      const int width = samples.inner == 1 ? 32 : 1;
       const int64_t *counted = countedTargets<int64_t>(stream, pt, samples.count, ignoreIndex, space);
-      const auto kernel = width == 32 ? crossEntropyBackward<32, T> : crossEntropyBackward<1, T>;
-      kernel<<<blocksFor(samples.count * width, blockThreads), blockThreads, 0, native(stream)>>>(
-          samples, ignoreIndex, counted, px, static_cast<const int64_t *>(pt), state, gradient);
+      forWidth(samples, [&](auto threads) {
+        const auto kernel = crossEntropyBackward<threads.width, T>;
+        kernel<<<blocksOf(samples, threads), threads.block, 0, native(stream)>>>(
+            samples, ignoreIndex, counted, px, static_cast<const int64_t *>(pt), state, gradient);
+      });
       return;
     }
     const int64_t *counted = countedTargets<float>(stream, pt, x.elements(), ignoreIndex, space);

@@ -84,11 +84,10 @@ double sumCrossEntropies(const float *px, const Targets &targets, const Samples 
 template <typename T>
 void differentiate(const float *line, T *gradient, const MixedClasses &mixed, const Samples &samples,
                    const SmoothedTarget &smoothed, int64_t counted) {
-  const bool counts = mixed.weights[0] != 0 || mixed.weights[1] != 0;
-  const double shift = counts ? logSumExp(line, samples.classes, samples.inner) : 0;
+  const MixedSlope slope(mixed, smoothed, counted);
+  const double shift = slope.all != 0 ? logSumExp(line, samples.classes, samples.inner) : 0;
   for (int64_t k = 0; k < samples.classes; ++k)
-    store(gradient + k * samples.inner,
-          counts ? mixedSlope(probabilityOf(line[k * samples.inner], shift), k, mixed, smoothed, counted) : 0);
+    store(gradient + k * samples.inner, slope.of(probabilityOf(line[k * samples.inner], shift), k));
 }
 
 PositiveWeights weightsOf(Stream &stream, const Tensor &positives, const Shape &x) {

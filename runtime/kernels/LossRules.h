@@ -69,16 +69,35 @@ struct MixedClasses {
                 classes[1] == ignoreIndex ? 0 : 1 - static_cast<double>(share)} {}
 };
 
-/// The gradient of a cross-entropy by logit k of a sample, which has that probability; `counted` samples make the mean.
-SLUICE_KERNEL float mixedSlope(float probability, int64_t k, const MixedClasses &mixed, const SmoothedTarget &smoothed,
-                               int64_t counted) {
-  double slope = 0;
-  for (int i = 0; i < 2; ++i)
-    if (mixed.weights[i] != 0)
-      slope += mixed.weights[i] *
-               (static_cast<double>(probability) - (k == mixed.classes[i] ? smoothed.own : 0) - smoothed.others);
-  return static_cast<float>(slope / static_cast<double>(counted));
-}
+/// The gradients of a sample's cross-entropy by its logits, where `counted` samples make the mean. In floats: each is
+/// one difference, and losses have one for every class of every sample.
+struct MixedSlope {
+  int64_t classes[2];
+  float weights[2], own, others, all; ///< weights as shares of the mean; all: their sum
+
+  SLUICE_KERNEL MixedSlope(const MixedClasses &mixed, const SmoothedTarget &smoothed, int64_t counted)
+      : classes{mixed.classes[0], mixed.classes[1]},
+        weights{static_cast<float>(mixed.weights[0] / static_cast<double>(counted)),
+                static_cast<float>(mixed.weights[1] / static_cast<double>(counted))},
+        own(static_cast<float>(smoothed.own)), others(static_cast<float>(smoothed.others)),
+        all(static_cast<float>((mixed.weights[0] + mixed.weights[1]) / static_cast<double>(counted))) {
+    for (float &weight : weights) // of a batch that does not count, over 0 samples
+      weight = weight == weight ? weight : 0;
+    all = all == all ? all : 0;
+  }
+
+  /// By logit k, which has that probability.
+  SLUICE_KERNEL float of(float probability, int64_t k) const {
+    if (all == 0)
+      return 0;
+    const bool first = k == classes[0], second = k == classes[1];
+    // At its own class the difference is taken first: probabilities near 1 keep their digits.
+    if (first && (second || weights[1] == 0))
+      return all * (probability - own - others);
+    const float rest = all * (probability - others);
+    return rest - (first ? weights[0] * own : 0) - (second ? weights[1] * own : 0);
+  }
+};
 
 /// A sum of losses over what counts. Where nothing does, as in a batch whose targets are all ignored, nothing is to be
 /// learnt: the loss is 0 like its gradients, not the 0 / 0 of PyTorch.

@@ -105,7 +105,7 @@ using cudaGraph_t = struct EmulatedGraph *;
 using cudaGraphExec_t = struct EmulatedGraph *;
 struct cudaDeviceProp {
   char name[16];
-  int major, minor;
+  int major, minor, multiProcessorCount;
 };
 struct cudaFuncAttributes {};
 constexpr unsigned cudaStreamNonBlocking = 1, cudaEventDefault = 0, cudaEventDisableTiming = 2,
@@ -142,7 +142,7 @@ inline cudaError_t cudaDriverGetVersion(int *version) {
 inline cudaError_t cudaGetDeviceCount(int *count) { return *count = emulated("EMULATED_DEVICES", 1), cudaSuccess; }
 inline cudaError_t cudaSetDevice(int) { return cudaSuccess; }
 inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp *to, int) {
-  return *to = {"emulator", emulated("EMULATED_CAPABILITY", 90) / 10, emulated("EMULATED_CAPABILITY", 90) % 10},
+  return *to = {"emulator", emulated("EMULATED_CAPABILITY", 90) / 10, emulated("EMULATED_CAPABILITY", 90) % 10, 2},
          cudaSuccess;
 }
 cudaError_t cudaDeviceSynchronize();
