@@ -33,9 +33,11 @@ __device__ inline void storePartials(const View &view, const Total (&totals)[Sum
   __shared__ double shared[Cut::threads * Vector];
   const int across = view.width * Vector, lanes = Cut::threads / view.width;
   const int column = static_cast<int>(threadIdx.x) % view.width, lane = static_cast<int>(threadIdx.x) / view.width;
+#pragma unroll // totals stay in registers
   for (int s = 0; s < Sums; ++s) {
     double *to = partials + s * view.chunks * view.rowExtent;
     __syncthreads();
+#pragma unroll
     for (int i = 0; i < Vector; ++i)
       shared[lane * across + column * Vector + i] = static_cast<double>(totals[s][i]);
     __syncthreads();
@@ -104,7 +106,7 @@ __device__ inline void finishSums(const View &view, double *partials, float *con
                  if (column >= view.rowExtent)
                    continue;
                  double *from = partials + i / across * view.chunks * view.rowExtent + column, total = 0;
-#pragma unroll 4
+#pragma unroll 8
                  for (int64_t at = begin; at < end; at += step)
                    total += __ldcg(from + at * view.rowExtent);
                  if (final)

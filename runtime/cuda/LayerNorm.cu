@@ -19,50 +19,91 @@ struct RowMoments {
   float *mean, *rstd;
 };
 
-template <typename T>
+/// Neighbouring columns of a row, from `at` on. Each lane takes Count of them at a time: 16 bytes where rows allow it.
+template <int Count, typename Body> __device__ void forColumns(int64_t columns, int lane, Body &&body) {
+  for (int64_t at = lane * Count; at < columns; at += 32 * Count)
+    body(at);
+}
+
+/// The few values of a lane are added in float, the rest in double.
+template <typename T, int Count>
 __global__ void layerNormForward(int64_t rows, int64_t columns, float epsilon, const T *x, const float *scale,
                                  const float *bias, T *y, RowMoments moments) {
   forRows(rows, [&](int64_t row, int lane) {
     const T *from = x + row * columns;
+    float values[Count];
     double sum = 0;
-    for (int64_t i = lane; i < columns; i += 32)
-      sum += static_cast<double>(widened(from[i]));
+    forColumns<Count>(columns, lane, [&](int64_t at) {
+      loadVector(values, from + at);
+      float part = 0;
+      for (float value : values)
+        part += value;
+      sum += static_cast<double>(part);
+    });
     const auto middle = static_cast<float>(warpSum(sum) / static_cast<double>(columns));
     double squares = 0;
-    for (int64_t i = lane; i < columns; i += 32) {
-      const float distance = widened(from[i]) - middle;
-      squares += static_cast<double>(distance * distance);
-    }
+    forColumns<Count>(columns, lane, [&](int64_t at) {
+      loadVector(values, from + at);
+      float part = 0;
+      for (float value : values)
+        part += (value - middle) * (value - middle);
+      squares += static_cast<double>(part);
+    });
     const double variance = warpSum(squares) / static_cast<double>(columns);
     const auto factor = static_cast<float>(1 / sqrt(variance + static_cast<double>(epsilon)));
     if (lane == 0) {
       moments.mean[row] = middle;
       moments.rstd[row] = factor;
     }
-    for (int64_t i = lane; i < columns; i += 32)
-      store(y + row * columns + i, (widened(from[i]) - middle) * factor * scale[i] + bias[i]);
+    forColumns<Count>(columns, lane, [&](int64_t at) {
+      float scales[Count], biases[Count];
+      loadVector(values, from + at), loadVector(scales, scale + at), loadVector(biases, bias + at);
+      for (int i = 0; i < Count; ++i)
+        values[i] = (values[i] - middle) * factor * scales[i] + biases[i];
+      storeVector(y + row * columns + at, values);
+    });
   });
 }
 
-template <typename T>
+template <typename T, int Count>
 __global__ void layerNormBackward(int64_t rows, int64_t columns, const T *dy, const T *x, const float *scale,
                                   RowMoments moments, T *dx) {
   forRows(rows, [&](int64_t row, int lane) {
-    const int64_t at = row * columns;
+    const int64_t begin = row * columns;
     const float middle = moments.mean[row], factor = moments.rstd[row];
+    float scaled[Count], normal[Count];
+    // What both passes begin with.
+    const auto load = [&](int64_t at) {
+      float scales[Count];
+      loadVector(scaled, dy + begin + at), loadVector(normal, x + begin + at), loadVector(scales, scale + at);
+      for (int i = 0; i < Count; ++i)
+        scaled[i] *= scales[i], normal[i] = (normal[i] - middle) * factor;
+    };
     double sum = 0, product = 0;
-    for (int64_t i = lane; i < columns; i += 32) {
-      const float scaled = widened(dy[at + i]) * scale[i];
-      sum += static_cast<double>(scaled);
-      product += static_cast<double>(scaled * ((widened(x[at + i]) - middle) * factor));
-    }
+    forColumns<Count>(columns, lane, [&](int64_t at) {
+      load(at);
+      float part = 0, products = 0;
+      for (int i = 0; i < Count; ++i)
+        part += scaled[i], products += scaled[i] * normal[i];
+      sum += static_cast<double>(part), product += static_cast<double>(products);
+    });
     const auto shift = static_cast<float>(warpSum(sum) / static_cast<double>(columns));
     const auto slope = static_cast<float>(warpSum(product) / static_cast<double>(columns));
-    for (int64_t i = lane; i < columns; i += 32) {
-      const float scaled = widened(dy[at + i]) * scale[i], normal = (widened(x[at + i]) - middle) * factor;
-      store(dx + at + i, factor * (scaled - shift - normal * slope));
-    }
+    forColumns<Count>(columns, lane, [&](int64_t at) {
+      load(at);
+      for (int i = 0; i < Count; ++i)
+        scaled[i] = factor * (scaled[i] - shift - normal[i] * slope);
+      storeVector(dx + begin + at, scaled);
+    });
   });
+}
+
+/// Whether every row begins at a multiple of 16 bytes.
+template <typename T> bool hasWholeVectors(int64_t columns, std::initializer_list<const void *> addresses) {
+  bool whole = columns * static_cast<int64_t>(sizeof(T)) % 16 == 0;
+  for (const void *address : addresses)
+    whole &= reinterpret_cast<size_t>(address) % 16 == 0;
+  return whole;
 }
 
 } // namespace
@@ -78,8 +119,10 @@ void LayerNorm::forward(Stream &stream, const Tensor &x, const Tensor &scale, co
     const T *px = stream.data<T>(x);
     T *py = stream.data<T>(y);
     stream.launch(node, "layer_norm", [&] {
-      layerNormForward<<<blocksFor(rows * 32, blockThreads), blockThreads, 0, native(stream)>>>(
-          rows, columns, epsilon, px, pScale, pBias, py, moments);
+      const auto kernel = hasWholeVectors<T>(columns, {px, py, pScale, pBias}) ? layerNormForward<T, 16 / sizeof(T)>
+                                                                               : layerNormForward<T, 1>;
+      kernel<<<blocksFor(rows * 32, blockThreads), blockThreads, 0, native(stream)>>>(rows, columns, epsilon, px,
+                                                                                      pScale, pBias, py, moments);
     });
   });
 }
@@ -93,8 +136,10 @@ void LayerNorm::backward(Stream &stream, const Tensor &dy, const Tensor &x, cons
     const T *pdy = stream.data<T>(dy), *px = stream.data<T>(x);
     T *pdx = stream.data<T>(dx);
     stream.launch(node, "layer_norm_backward", [&] {
-      layerNormBackward<<<blocksFor(rows * 32, blockThreads), blockThreads, 0, native(stream)>>>(rows, columns, pdy, px,
-                                                                                                 pScale, moments, pdx);
+      const auto kernel = hasWholeVectors<T>(columns, {pdy, px, pdx, pScale}) ? layerNormBackward<T, 16 / sizeof(T)>
+                                                                              : layerNormBackward<T, 1>;
+      kernel<<<blocksFor(rows * 32, blockThreads), blockThreads, 0, native(stream)>>>(rows, columns, pdy, px, pScale,
+                                                                                      moments, pdx);
     });
   });
 }

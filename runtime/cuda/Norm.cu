@@ -78,9 +78,18 @@ __device__ void finishStatistics(const StatisticsView &view, const StatisticsPoi
                        const int64_t channel = tile * across + threadIdx.x;
                        if (static_cast<int>(threadIdx.x) >= across || channel >= view.rowExtent)
                          return;
+                       constexpr int together = 8; // that are asked for before the first of them is merged
                        Moments all;
-                       for (int64_t at = begin; at < end; at += step)
-                         all.merge(momentsOf(view, p.x, p.partials, at, step, channel, own));
+                       for (int64_t first = begin; first < end; first += together * step) {
+                         Moments parts[together];
+#pragma unroll
+                         for (int i = 0; i < together; ++i)
+                           if (const int64_t at = first + i * step; at < end)
+                             parts[i] = momentsOf(view, p.x, p.partials, at, step, channel, own);
+#pragma unroll
+                         for (const Moments &part : parts)
+                           all.merge(part);
+                       }
                        if (final) {
                          p.mean[channel] = static_cast<float>(all.mean);
                          p.rstd[channel] =
@@ -92,19 +101,22 @@ __device__ void finishStatistics(const StatisticsView &view, const StatisticsPoi
                      });
 }
 
-/// Rows and sums as in fused regions: rows of halves come several at a time and are added in float alone.
+/// Rows and sums as in fused regions: rows of halves come several at a time, are held as they are stored, and are added
+/// in float alone.
 template <typename T, int Group>
-__global__ void __launch_bounds__(Cut::threads) statisticsKernel(StatisticsView view, StatisticsPointers<T> p) {
+__global__ void __launch_bounds__(Cut::threads, sizeof(T) == 2 ? 3 : 1)
+    statisticsKernel(StatisticsView view, StatisticsPointers<T> p) {
   constexpr bool narrow = sizeof(T) == 2;
-  constexpr int vector = columnsOf<T>, together = narrow && Group > 1 ? 4 : 1;
+  constexpr int vector = columnsOf<T>, together = narrow && Group > 1 ? 8 : 1;
   using Total = std::conditional_t<narrow, float, double>;
+  using Held = std::conditional_t<(together > 1), detail::HeldHalves<T>, detail::HeldFloats<T, vector>>;
   const int64_t tile = blockIdx.x % view.tiles, chunk = blockIdx.x / view.tiles;
   const int lanes = Cut::threads / view.width;
   const int64_t column = (tile * view.width + threadIdx.x % view.width) * vector;
   const int64_t begin = chunk * view.rowsPerChunk,
                 end = column < view.rowExtent ? min(view.rows, begin + view.rowsPerChunk) : begin;
   float origin[vector] = {}, run[2][vector] = {};
-  Total totals[2][vector] = {};
+  [[maybe_unused]] Total totals[2][vector] = {};
   if (begin < end)
     loadRow<T, Group>(origin, p.x, view, begin, column);
   int inRun = 0;
@@ -115,23 +127,30 @@ __global__ void __launch_bounds__(Cut::threads) statisticsKernel(StatisticsView 
     inRun = 0;
   };
   for (int64_t first = begin + threadIdx.x / view.width; first < end; first += lanes * together) {
-    float values[together][vector];
+    Held held[together];
+#pragma unroll
+    for (int u = 0; u < together; ++u)
+      if (const int64_t row = first + u * lanes; row < end)
+        held[u].template load<Group>(p.x + row * view.rowExtent + column,
+                                     static_cast<int>(min(view.rowExtent - column, static_cast<int64_t>(vector))));
 #pragma unroll
     for (int u = 0; u < together; ++u)
       if (first + u * lanes < end)
-        loadRow<T, Group>(values[u], p.x, view, first + u * lanes, column);
 #pragma unroll
-    for (int u = 0; u < together; ++u)
-      for (int i = 0; i < vector && first + u * lanes < end; ++i) {
-        const float distance = values[u][i] - origin[i];
-        run[0][i] += distance;
-        run[1][i] += distance * distance;
-      }
+        for (int i = 0; i < vector; ++i) {
+          const float distance = held[u].at(i) - origin[i];
+          run[0][i] += distance;
+          run[1][i] += distance * distance;
+        }
     if (!narrow && ++inRun == 32)
       flush();
   }
-  flush();
-  detail::storePartials(view, totals, p.partials, tile, chunk);
+  if constexpr (narrow) {
+    detail::storePartials(view, run, p.partials, tile, chunk);
+  } else {
+    flush();
+    detail::storePartials(view, totals, p.partials, tile, chunk);
+  }
   finishStatistics(view, p, tile, chunk);
 }
 

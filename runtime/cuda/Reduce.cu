@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums: the second half of fused regions with scalars, gradients of broadcasting (SumTo), columns of a matrix; and
-// broadcasts. Blocks write partial sums in double, then the partials of a result are added in order, by the last blocks
-// (Finish.h) or, where results are too many to count blocks for, by a second kernel.
+// Sums: the second half of fused regions with scalars, gradients of broadcasting (SumTo), columns of a matrix. Blocks
+// write partial sums in double, then the partials of a result are added in order, by the last blocks (Finish.h) or,
+// where results are too many to count blocks for, by a second kernel.
 #include "runtime/cuda/Reduce.h"
 
 #include "runtime/Fused.h"
@@ -118,7 +118,8 @@ __device__ void finishTask(const SumPlan &plan, double *partials, float *y, unsi
 
 /// Whole: all rows begin at a multiple of four elements and have as many. Without counters finishSum() comes after.
 template <typename T, bool Whole>
-__global__ void sumPartials(SumPlan plan, const T *x, double *partials, float *y, unsigned *counters) {
+__global__ void __launch_bounds__(Cut::threads, 3)
+    sumPartials(SumPlan plan, const T *x, double *partials, float *y, unsigned *counters) {
   __shared__ double shared[Cut::threads * Cut::vector];
   __shared__ double warps[blockThreads / 32];
   const int64_t tasks = plan.tiles * plan.chunks, kept = blockIdx.x / tasks, task = blockIdx.x % tasks;
@@ -129,18 +130,23 @@ __global__ void sumPartials(SumPlan plan, const T *x, double *partials, float *y
   const int64_t column = tile * across + at;
   const int64_t end = min(plan.rows, (chunk + 1) * plan.rowsPerChunk);
   const T *base = x + plan.kept.offset(kept, plan.kept.strideX);
+  constexpr int together = 8; // rows that are asked for before the first of them is added
   double totals[Cut::vector] = {};
   float run[Cut::vector] = {};
   int inRun = 0;
-  for (int64_t row = chunk * plan.rowsPerChunk + lane; row < end; row += lanes) {
-    const T *from = base + plan.reduced.offset(row, plan.reduced.strideX) + column;
-    float values[Cut::vector] = {};
-    if (column < plan.columns)
-      loadColumns<Whole ? Cut::vector : 1>(
-          values, from, static_cast<int>(min(plan.columns - column, static_cast<int64_t>(Cut::vector))));
-    for (int i = 0; i < Cut::vector; ++i)
-      run[i] += values[i];
-    if (++inRun == 32) {
+  for (int64_t first = chunk * plan.rowsPerChunk + lane; first < end; first += lanes * together) {
+    float values[together][Cut::vector] = {};
+#pragma unroll
+    for (int u = 0; u < together; ++u)
+      if (const int64_t row = first + u * lanes; row < end && column < plan.columns)
+        loadColumns<Whole ? Cut::vector : 1>(
+            values[u], base + plan.reduced.offset(row, plan.reduced.strideX) + column,
+            static_cast<int>(min(plan.columns - column, static_cast<int64_t>(Cut::vector))));
+#pragma unroll
+    for (int u = 0; u < together; ++u)
+      for (int i = 0; i < Cut::vector; ++i)
+        run[i] += values[u][i];
+    if ((inRun += together) == 32) {
       inRun = 0;
       for (int i = 0; i < Cut::vector; ++i)
         totals[i] += static_cast<double>(run[i]), run[i] = 0;
@@ -210,39 +216,6 @@ SumPlan planOf(const Cut &cut, int64_t keptCount) {
   return plan;
 }
 
-/// One row to every row, four neighbours a thread.
-template <typename T, typename B>
-__global__ void addRowKernel(T *y, const B *row, int64_t count, int64_t columns, float beta) {
-  SLUICE_GRID_LOOP(g, count / Cut::vector) {
-    float values[Cut::vector], added[Cut::vector];
-    loadVector(values, y + g * Cut::vector);
-    loadVector(added, row + g * Cut::vector % columns);
-    for (int i = 0; i < Cut::vector; ++i)
-      values[i] += beta * added[i];
-    storeVector(y + g * Cut::vector, values);
-  }
-}
-
-template <typename T, typename B>
-__global__ void addBiasKernel(T *y, const B *bias, int64_t rows, int64_t columns, int64_t biasRows, int64_t rowStep,
-                              int64_t columnStep, float beta) {
-  for (int64_t row = blockIdx.x * static_cast<int64_t>(blockDim.y) + threadIdx.y; row < rows;
-       row += static_cast<int64_t>(gridDim.x) * blockDim.y)
-    for (int64_t c = threadIdx.x; c < columns; c += blockDim.x)
-      store(y + row * columns + c,
-            widened(y[row * columns + c]) + beta * widened(bias[row % biasRows * rowStep + c * columnStep]));
-}
-
-template <typename T>
-__global__ void turnKernel(const T *from, float *to, int64_t outs, int64_t ins, int64_t window, bool back, bool add) {
-  SLUICE_GRID_LOOP(i, outs * ins * window) { // i walks what is written
-    const int64_t inner = back ? window : ins, middle = back ? ins : window;
-    const int64_t c = i % inner, m = i / inner % middle, o = i / inner / middle;
-    const float value = widened(from[(o * inner + c) * middle + m]);
-    to[i] = add ? to[i] + value : value;
-  }
-}
-
 /// Both halves, in one launch or in two.
 template <typename T> void launchSum(cudaStream_t stream, const SumPlan &plan, const T *x, double *partials, float *y) {
   bool whole = plan.columns % Cut::vector == 0 && detail::aligned(x);
@@ -281,40 +254,6 @@ void columnSums(cudaStream_t stream, int64_t rows, int64_t columns, DataType typ
   plan.reduced.add({cut.rows, cut.columns, 0, true});
   forStored(type, [&](auto *stored) {
     launchSum(stream, plan, static_cast<decltype(stored)>(const_cast<void *>(x)), partials, result);
-  });
-}
-
-template <typename T, typename B>
-static void addBiasOf(cudaStream_t stream, T *y, const B *data, int64_t rows, int64_t columns, const Bias &bias) {
-  const PixelGrid shape(rows, columns);
-  const auto kernel = addBiasKernel<T, B>;
-  const auto oneRow = addRowKernel<T, B>;
-  if (bias.rows == 1 && bias.columnStep == 1 && columns % Cut::vector == 0 && detail::aligned(y) &&
-      detail::aligned(data)) {
-    oneRow<<<blocksFor(rows * columns, Cut::vector * blockThreads), blockThreads, 0, stream>>>(y, data, rows * columns,
-                                                                                               columns, bias.beta);
-    return;
-  }
-  kernel<<<shape.grid, shape.block, 0, stream>>>(y, data, rows, columns, bias.rows, bias.rowStep, bias.columnStep,
-                                                 bias.beta);
-}
-
-void addBias(cudaStream_t stream, DataType type, void *y, int64_t rows, int64_t columns, const Bias &bias) {
-  forStored(type, [&](auto *stored) {
-    using T = std::remove_pointer_t<decltype(stored)>;
-    auto add = [&](const auto *data) { addBiasOf(stream, static_cast<T *>(y), data, rows, columns, bias); };
-    bias.type == DataType::F32 ? add(static_cast<const float *>(bias.data)) : add(static_cast<const T *>(bias.data));
-  });
-}
-
-void turnWeights(cudaStream_t stream, const TurnedWeights &weights, const void *from, float *to, bool back, bool add) {
-  const int64_t outs = weights.outs, ins = weights.ins, window = weights.window;
-  forStored(weights.type, [&](auto *stored) {
-    using T = std::remove_pointer_t<decltype(stored)>;
-    const auto kernel = turnKernel<T>;
-    const T *first = static_cast<const T *>(from);
-    kernel<<<blocksFor(outs * ins * window, blockThreads), blockThreads, 0, stream>>>(first, to, outs, ins, window,
-                                                                                      back, add);
   });
 }
 
