@@ -151,7 +151,7 @@ void declareMachine(CLI::App &app, DriverOptions &o, Words &w) {
       ->option_text("grouped|single");
   app.add_option("--epilogues", w.epilogues,
                  "with --target=cuda and bf16 or fp16: fused, convolutions compute the sums that BatchNorm beside "
-                 "them needs, or none (default fused)")
+                 "them needs, which saves bytes and takes longer on an H200, or none (default none)")
       ->option_text("fused|none");
   app.add_option("--cpu", o.cpu,
                  "what a host program and its runtime are built for: native, x86-64-v2, v3 or v4 (default native: "

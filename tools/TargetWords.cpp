@@ -37,21 +37,21 @@ Status takeCpu(DriverOptions &o) {
   return factsOf(o.pipeline.target).levels ? Status(Success{}) : Error{"--cpu=" + o.cpu + " is for --target=host"};
 }
 
-/// A flag of the cuda target with two words, the first of which is the default.
-static Status takeOfCuda(const char *flag, const std::string &word, const char *on, const char *off, Target target,
-                         bool &into) {
+/// A flag of the cuda target with two words, `usual` where it is not given; `into`: whether it is `on`.
+static Status takeOfCuda(const char *flag, const std::string &word, const char *on, const char *off, const char *usual,
+                         Target target, bool &into) {
   const bool cuda = target == Target::Cuda;
   if (!word.empty() && word != on && word != off)
     return Error{std::string(flag) + " knows no '" + word + "'; there are " + on + " and " + off};
   if (!word.empty() && !cuda)
     return Error{std::string(flag) + "=" + word + " is for --target=cuda"};
-  into = cuda && word != off;
+  into = cuda && (word.empty() ? std::string(usual) : word) == on;
   return Success{};
 }
 
 Status takeLaunches(const std::string &launches, const std::string &epilogues, PipelineOptions &o) {
-  Status taken = takeOfCuda("--launches", launches, "grouped", "single", o.target, o.groupLaunches);
-  return taken ? takeOfCuda("--epilogues", epilogues, "fused", "none", o.target, o.fuseEpilogues) : taken;
+  Status taken = takeOfCuda("--launches", launches, "grouped", "single", "grouped", o.target, o.groupLaunches);
+  return taken ? takeOfCuda("--epilogues", epilogues, "fused", "none", "none", o.target, o.fuseEpilogues) : taken;
 }
 
 } // namespace sluice
