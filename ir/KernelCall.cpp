@@ -71,9 +71,10 @@ bool sluice::readArgument(Attribute from, Window &value) {
 }
 bool sluice::readArgument(Attribute from, Algorithm &value) {
   auto algorithm = dyn_cast<train::AlgorithmAttr>(from);
-  if (!algorithm) // its name lives as long as the context
+  if (!algorithm)
     return false;
-  value = {algorithm.getName().getValue().data(), algorithm.getParts(), algorithm.getGranted()};
+  const StringRef name = algorithm.getName().getValue(); // lives as long as the context; an empty one has no data
+  value = {name.empty() ? "" : name.data(), algorithm.getParts(), algorithm.getGranted()};
   return true;
 }
 bool sluice::readArgument(Attribute from, Codec &value) {

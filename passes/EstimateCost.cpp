@@ -24,13 +24,20 @@ using namespace mlir;
 using namespace sluice;
 using namespace sluice::train;
 
+/// What most of cuDNN's engines of the module's precision ask for.
+static int64_t cudaLimit(Operation *op) {
+  auto precision = op->getParentOfType<ModuleOp>()->getAttrOfType<StringAttr>("train.precision");
+  return factsOf(Target::Cuda).workspaceLimit(precision ? precision.getValue() : "fp32");
+}
+
+/// `limit`: of a workspace, 0 where nobody gave one.
 static FailureOr<std::vector<KernelAlgorithm>> kernelAlgorithms(Target target, Operation *op, int64_t limit,
                                                                 const HostMachine &machine) {
   switch (target) {
   case Target::Host:
     return hostAlgorithms(op, machine);
   case Target::Cuda:
-    return cudaAlgorithms(op, limit);
+    return cudaAlgorithms(op, limit ? limit : cudaLimit(op), limit != 0);
   }
   llvm_unreachable("no target");
 }
@@ -79,20 +86,18 @@ struct EstimateCost : sluice::impl::EstimateCostBase<EstimateCost> {
   /// Step 1.
   LogicalResult choose() {
     auto precision = getOperation()->getAttrOfType<StringAttr>("train.precision");
-    const int64_t limit =
-        workspaceLimit ? workspaceLimit : factsOf(target).workspaceLimit(precision ? precision.getValue() : "fp32");
     const bool halves = precision && precision.getValue() == "bf16";
     const HostMachine machine{threads, level, halves ? Precision::BF16 : Precision::FP32};
     adoptMachine(machine); // trials run here, too
     choices.clear();
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       auto ofFunction =
-          choicesOf(function, [&](Operation *op) { return kernelAlgorithms(target, op, limit, machine); });
+          choicesOf(function, [&](Operation *op) { return kernelAlgorithms(target, op, workspaceLimit, machine); });
       if (failed(ofFunction))
         return failure();
       llvm::append_range(choices, std::move(*ofFunction));
     }
-    return chooseAlgorithms(choices, limit, alternatives);
+    return chooseAlgorithms(choices, workspaceLimit, alternatives);
   }
 
   /// Step 2. Ops that one name stands for, which a program measured together, share that time as their estimates do.

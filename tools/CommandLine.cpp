@@ -128,9 +128,10 @@ void declareMemory(CLI::App &app, DriverOptions &o, Words &w) {
          "relative error of the gradients, as 1e-2, within which each tensor has a codec and a rate of its own; "
          "allows all lossy codecs unless --allow-lossy names some (default: no limit)")
       ->option_text("X");
-  app.add_option("--workspace-limit", w.workspaceLimit,
-                 "of one kernel, bytes or 64MiB; the fastest way to compute that fits is taken (default: none that "
-                 "would raise the smallest budget; cuda: 64MiB, 256MiB in fp32)")
+  app.add_option(
+         "--workspace-limit", w.workspaceLimit,
+         "of one kernel, bytes or 64MiB; the fastest way to compute that fits is taken (default: none that "
+         "would raise the smallest budget; cuda: nor above 64MiB, in fp32 256MiB, for gradients of attentions 1GiB)")
       ->option_text("SIZE");
   app.add_flag("--max-batch", o.maxBatch,
                "print the largest batch that fits the budget, and its predicted throughput, then stop");

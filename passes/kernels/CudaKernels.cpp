@@ -68,20 +68,30 @@ static FailureOr<int64_t> workspaceOf(Operation *op, int64_t limit) {
   }
 }
 
-// Two offers at most. The library has many engines, but which of them run is known on the GPU alone; what plans can
-// choose is how much they are granted.
-FailureOr<std::vector<KernelAlgorithm>> sluice::cudaAlgorithms(Operation *op, int64_t limit) {
-  // Engines without any workspace are the exception; one that the smallest cut fits has a few MiB.
-  constexpr int64_t little = int64_t(4) << 20;
-  FailureOr<int64_t> most = workspaceOf(op, limit), small = failed(most) ? most : workspaceOf(op, little);
-  if (failed(small))
-    return failure();
-  std::vector<KernelAlgorithm> offered(1);
-  offered[0].workspace = *most;
-  if (*small < *most) {
-    offered.push_back(offered[0]);
+// The library has many engines, but which of them run is known on the GPU alone; what plans can choose is how much they
+// are granted. Engines without any workspace are the exception; one that the smallest cut fits has a few MiB. The
+// gradient of an attention has one engine, which computes as many heads at once as the workspace holds matrices of
+// scores for.
+FailureOr<std::vector<KernelAlgorithm>> sluice::cudaAlgorithms(Operation *op, int64_t limit, bool given) {
+  constexpr int64_t little = int64_t(4) << 20, generous = int64_t(1) << 30;
+  SmallVector<std::pair<int64_t, double>> grants{{limit, 1}, {little, 1.5}};
+  if (isa<train::AttentionBackwardOp>(op) && !given)
+    grants = {{generous, 1}, {limit, 1.8}, {little, 1.8 * 1.5}};
+  std::vector<KernelAlgorithm> offered;
+  for (auto [granted, slowness] : grants) {
+    FailureOr<int64_t> workspace = workspaceOf(op, granted);
+    if (failed(workspace))
+      return failure();
+    const int64_t ownGrant = granted == limit ? 0 : granted; // 0: what every kernel of the program may have
+    if (!offered.empty() && *workspace >= offered.back().workspace) {
+      offered.back().granted = std::min(offered.back().granted, ownGrant);
+      continue;
+    }
+    KernelAlgorithm way;
+    way.granted = ownGrant, way.workspace = *workspace;
     // Without a workspace no engine runs attention, and our own kernels multiply without tensor cores.
-    offered[1].granted = little, offered[1].workspace = *small, offered[1].slowness = *small ? 1.5 : 10;
+    way.slowness = offered.empty() ? 1 : *workspace ? slowness : 10;
+    offered.push_back(way);
   }
   return offered;
 }
