@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Checks and measures the cuda target on a machine with a GPU that has neither MLIR nor a network.
 #
-#   tools/gpu_check.sh pack [-o FILE.tar.gz] [--prebuilt ARCHITECTURE]
+#   tools/gpu_check.sh pack [-o FILE.tar.xz] [--prebuilt ARCHITECTURE]
 #                                                here, after tools/setup.sh: emits the programs, packs all that the check needs;
 #                                                --prebuilt 90: with what the stage `first` runs as programs for such GPUs
-#   tar xf FILE.tar.gz && sluice_gpu_check/gpu_check.sh first    there: what to know first, in nine minutes
+#   tar xf FILE.tar.xz && sluice_gpu_check/gpu_check.sh first    there: what to know first, in nine minutes
 #   sluice_gpu_check/gpu_check.sh run            there: everything, as long as it takes
 #   sluice_gpu_check/gpu_check.sh STAGE          one stage: first, build, conformance, train, measure, peers, sanitize, report
 #
@@ -121,9 +121,10 @@ prepare_first() {
   [ ${#missing[@]} = 0 ] || { say "building ${missing[*]}"; build_targets "${missing[@]}"; }
 }
 
-first_programs=(check_resnet check_resnet_planned check_resnet_zvc check_resnet_bf16 check_resnet_bf16_planned check_resnet_bf16_zvc check_resnet_fp16 check_resnet_fp16_planned resnet50_bf16_keep resnet50_bf16_60act)
+first_programs=(check_resnet_bf16 check_resnet_bf16_planned resnet50_bf16_keep gpt2_bf16_keep resnet50_bf16_60act gpt2_bf16_60act check_resnet check_resnet_planned check_resnet_zvc check_resnet_bf16_zvc check_resnet_fp16 check_resnet_fp16_planned check_gpt_bf16 check_gpt_bf16_planned)
 
-# What decides how one goes on: whether kernels compute what they should, plans are bit-equal, and how far PyTorch's best is.
+# What decides how one goes on, most of it first: whether programs run at all and plans are bit-equal, how long steps are and PyTorch's, what a
+# budget costs; then where the time goes, whether each kernel computes what it should, and the rest.
 stage_first() {
   local program variant
   need_device
@@ -131,22 +132,26 @@ stage_first() {
   [ "$unfinished" = 1 ] || prepare_first
   [ "$unfinished" = 0 ] || return 0
   need_programs
+  for program in "${first_programs[@]}"; do exists "$program" || say "$program is not in this pack"; done
+  for program in check_resnet_bf16 check_resnet_bf16_planned; do ! exists "$program" || train_check "$program"; done
+  for program in {resnet50,gpt2}_bf16_keep; do ! exists "$program" || measure "$program" 100; done
+  for variant in eager compile; do first_peers "$variant"; done
+  for program in {resnet50,gpt2}_bf16_60act; do ! exists "$program" || measure "$program" 100; done
+  for program in {resnet50,gpt2}_bf16_keep; do ! exists "$program" || profile "$program"; done
   stage_conformance
-  for program in "${first_programs[@]}"; do
-    exists "$program" || { say "$program is not in this pack"; continue; }
-    case $program in
-      check_*) train_check "$program" ;;
-      *) measure "$program" 200 ;;
-    esac
-  done
-  for variant in eager compile max-autotune; do
-    item "peer_resnet50_$variant-amp.json" "$python" "$here/gpu_peers.py" resnet50 256 "$variant-amp"
-  done
+  for program in "${first_programs[@]}"; do [[ $program != check_* ]] || ! exists "$program" || train_check "$program"; done
+  first_peers max-autotune
 }
 
+first_peers() { # variant
+  item "peer_resnet50_$1-amp.json" "$python" "$here/gpu_peers.py" resnet50 256 "$1-amp"
+  ! exists gpt2_bf16_keep || item "peer_gpt2_$1-amp.json" "$python" "$here/gpu_peers.py" gpt2 32 "$1-amp"
+}
+
+# In processes beside each other: most of the time is the libraries' compilation of engines.
 stage_conformance() {
   need_programs
-  item conformance.txt "$(path_of cuda_conformance)" --gtest_brief=0
+  item conformance.txt "$here/gpu_conformance.sh" "$(path_of cuda_conformance)" "$results/conformance"
 }
 
 trained() { # result, program, flags...: its log
@@ -164,6 +169,9 @@ train_check() { # program
 
 measure() { # program, steps
   trained "$1.measure.jsonl" "$1" --data synthetic --steps "$2"
+}
+
+profile() { # program
   item "$1.profile.json" sh -c "'$(path_of "$1")' --data synthetic --steps 5 --profile-out '$results/$1.profile' >&2 && cat '$results/$1.profile'"
 }
 
@@ -180,6 +188,7 @@ stage_measure() {
   for program in "$here"/programs/resnet50_{bf16,tf32}_* "$here"/programs/*_bf16_* "$here"/programs/*; do
     [[ -d $program && $(basename "$program") != check_* ]] || continue
     measure "$(basename "$program")" 60
+    profile "$(basename "$program")"
   done
 }
 
@@ -188,7 +197,7 @@ stage_peers() {
   "$python" -c 'import torch, torchvision' 2>"$results/torch.log" || die "CUDA peers need PyTorch with torchvision: $(tail -n 1 "$results/torch.log")"
   local model variant
   item peer_links.json "$python" "$here/gpu_peers.py" links
-  for model in resnet50:256 resnet152:64 vgg16:64 densenet121:128 vit_b_16:64; do
+  for model in resnet50:256 gpt2:32 resnet152:64 vgg16:64 densenet121:128 vit_b_16:64; do
     for variant in {eager,compile,max-autotune}-{tf32,amp} checkpoint-{tf32,amp} save-on-cpu-{tf32,amp} budget-{0.7,0.5,0.3}-{tf32,amp}; do
       item "peer_${model%:*}_$variant.json" "$python" "$here/gpu_peers.py" "${model%:*}" "${model#*:}" "$variant"
     done

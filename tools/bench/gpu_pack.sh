@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # tools/gpu_check.sh pack: emits the programs of the GPU check and packs them with the conformance set and the stages.
 #
-#   tools/bench/gpu_pack.sh [-o FILE.tar.gz] [--prebuilt ARCHITECTURE]
+#   tools/bench/gpu_pack.sh [-o FILE.tar.xz] [--prebuilt ARCHITECTURE]
 #
 # --prebuilt 90: what the stage `first` runs is built here for such GPUs, so that
 # a machine that has no compiler, or is lent for minutes, can run it; without debug information, data libraries linked in.
@@ -88,6 +88,15 @@ emit_measured() {
   done
 }
 
+# GPT-2 of 124M parameters at the batch and length that llm.c is measured at.
+emit_text() {
+  local file=${SLUICE_MODELS:-$HOME/.cache/sluice/models}/gpt2-124m/model.onnx budget
+  local flags=(--batch=32 --init=xavier --precision=bf16 --optimizer=adamw --loss=token-cross-entropy)
+  [ -f "$file" ] || { say "left out gpt2: no $file (test/models/make_gpt2.py)"; return; }
+  emit gpt2_bf16_keep "$file" "${flags[@]}" --strategy=keep
+  for budget in "${budgets[@]}"; do emit "gpt2_bf16_${budget//%/}" "$file" "${flags[@]}" "--memory-budget=$budget"; done
+}
+
 # What first_programs in gpu_check.sh names, where the models are there.
 prebuild() { # architecture
   local programs name list
@@ -95,7 +104,7 @@ prebuild() { # architecture
   programs=(cuda_conformance)
   for name in check_mlp $list; do [ ! -d "$pack/programs/$name" ] || programs+=("$name"); done
   say "building ${programs[*]} for compute capability $1"
-  cmake -G Ninja -S "$pack" -B "$work/prebuilt" "-DSLUICE_CUDA_ARCHITECTURES=$1" >"$work/error" 2>&1 || die "cannot be configured: $(tail -n 3 "$work/error" | tr '\n' ' ')"
+  cmake -G Ninja -S "$pack" -B "$work/prebuilt" "-DSLUICE_CUDA_ARCHITECTURES=$1-real" >"$work/error" 2>&1 || die "cannot be configured: $(tail -n 3 "$work/error" | tr '\n' ' ')"
   cmake --build "$work/prebuilt" --target "${programs[@]}" >"$work/error" 2>&1 || die "cannot be built: $(grep -m 1 -iE 'error|fatal' "$work/error")"
   for name in "${programs[@]}"; do
     mkdir -p "$pack/bin/$name"
@@ -105,7 +114,7 @@ prebuild() { # architecture
   say "programs of $(du -sb "$pack/bin" | cut -f1) bytes"
 }
 
-out=sluice_gpu_check.tar.gz prebuilt=
+out=sluice_gpu_check.tar.xz prebuilt=
 while [ $# -gt 0 ]; do
   case $1 in
     -o) out=${2:?-o needs a file} ;;
@@ -122,14 +131,15 @@ mkdir -p "$pack/test/unit/runtime" "$pack/test/unit/cuda" "$pack/googletest"
 emit_checked
 emit_inverted
 emit_measured
+emit_text
 [ -d "$pack/runtime" ] || die "no program was emitted: there is nothing to pack"
 cp test/unit/runtime/{Harness,ConvCases,PackedForm,ZeroValues}.h test/unit/runtime/kernels_*.cpp "$pack/test/unit/runtime/"
-cp test/unit/cuda/Halves.h test/unit/cuda/bf16_*.cpp test/unit/cuda/loss_scale.cpp "$pack/test/unit/cuda/"
+cp test/unit/cuda/Halves.h test/unit/cuda/bf16_*.cpp test/unit/cuda/{conv_alternatives,loss_scale}.cpp "$pack/test/unit/cuda/"
 for file in test/unit/cuda/bf16_*.cpp; do printf '#define SLUICE_HALF F16\n#include "%s"\n' "$file" >"$pack/${file/bf16_/fp16_}"; done
 cp -r /usr/src/googletest/googletest/{include,src} /usr/src/googletest/googlemock/{include,src} "$pack/googletest/" ||
   die "GoogleTest's sources are missing in /usr/src/googletest"
 cp /usr/share/doc/googletest/copyright "$pack/googletest/LICENSE" 2>/dev/null
-cp tools/gpu_check.sh tools/bench/gpu_{libraries,peers,report}.py "$pack/"
+cp tools/gpu_check.sh tools/bench/gpu_conformance.sh tools/bench/gpu_{libraries,peers,report}.py tools/bench/zoo_own.py "$pack/"
 cp tools/bench/gpu_check.cmake "$pack/CMakeLists.txt"
 { git rev-parse HEAD; git status --porcelain | head -n 1; } >"$pack/commit" 2>/dev/null
 mkdir -p "$pack/data_libraries"
@@ -141,5 +151,6 @@ for file in include/jpeglib.h include/jmorecfg.h include/jerror.h include/x86_64
   cp -L "/usr/$file" "$pack/data_libraries/$name" || die "the data libraries' files are missing: run tools/setup.sh first"
 done
 [ -z "$prebuilt" ] || prebuild "$prebuilt"
-tar -C "$work" -czf "$work/pack.tar.gz" sluice_gpu_check && mv "$work/pack.tar.gz" "$out" || die "cannot write $out"
-say "$out: $(stat -c %s "$out") bytes, $(find "$pack/programs" -name program.cu | wc -l) programs"
+# Programs share a static runtime: a window that holds them all finds it again in each.
+tar -C "$work" -cf - sluice_gpu_check | xz -T2 --lzma2=preset=6,dict=192MiB >"$work/pack.tar.xz" && mv "$work/pack.tar.xz" "$out" || die "cannot write $out"
+say "$out: $(stat -c %s "$out") bytes, $(find "$pack/programs" -name program.cu | wc -l) programs; with the files of this repository $(($(stat -c %s "$out") + $(git ls-files -z | xargs -0 cat | wc -c)))"

@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""One PyTorch peer of the cuda target on this GPU: training steps of a torchvision model on synthetic data that lie on the device.
+"""One PyTorch peer of the cuda target on this GPU: training steps of a torchvision model, or of gpt2, on synthetic data that lie on the device.
 
     gpu_peers.py MODEL BATCH VARIANT      VARIANT: {eager,compile,max-autotune,checkpoint,save-on-cpu,budget-0.5}-{tf32,amp}
     gpu_peers.py links                    pinned copies, each direction alone and both together, in bytes a second
 
 Prints one JSON object: milliseconds a step and samples/s (of STEPS steps between two synchronizations, after warming up), memory that the allocator gave out, reserved,
-and that the driver counts. channels_last, cudnn.benchmark, fused SGD with momentum; tf32: fp32 tensors, TF32 products; amp: autocast to bf16."""
+and that the driver counts. channels_last, cudnn.benchmark, fused SGD with momentum (gpt2: AdamW); tf32: fp32 tensors, TF32 products; amp: autocast to bf16. STEPS=N in the environment: so many, after as many."""
 import json
+import os
 import sys
 import time
 
 import torch
-import torchvision
 
-WARM, STEPS = 50, 50
+WARM = STEPS = int(os.environ.get("STEPS", 50))
 
 
 def blocks(model):
@@ -64,6 +64,17 @@ def links():
     print(json.dumps({"d2h": rate(True, False), "h2d": rate(False, True), "duplex": rate(True, True), "torch": torch.__version__}))
 
 
+def make(name, batch, device):
+    """The model and a batch of it."""
+    if name == "gpt2":
+        from zoo_own import Decoder
+        return (Decoder(50257, 1024, width=768, heads=12, layers=12).to(device), *torch.randint(0, 50257, (2, batch, 1024), device=device))
+    import torchvision
+    model = getattr(torchvision.models, name)(weights=None, **({"memory_efficient": False} if name.startswith("densenet") else {}))
+    return (model.to(device, memory_format=torch.channels_last), torch.randn(batch, 3, 224, 224, device=device).to(memory_format=torch.channels_last),
+            torch.randint(0, 1000, (batch,), device=device))
+
+
 def main():
     if sys.argv[1:] == ["links"]:
         return links()
@@ -72,8 +83,9 @@ def main():
     torch.backends.cudnn.benchmark = True
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
     device = torch.device("cuda")
-    model = getattr(torchvision.models, name)(weights=None, **({"memory_efficient": False} if name.startswith("densenet") else {}))
-    model = model.to(device, memory_format=torch.channels_last).train()
+    torch.set_float32_matmul_precision("high")
+    model, x, y = make(name, batch, device)
+    model = model.train()
     if kind == "checkpoint":
         model = checkpointed(model)
     if kind.startswith("budget"):
@@ -82,10 +94,13 @@ def main():
         model = torch.compile(model)
     if kind in ("compile", "max-autotune"):
         model = torch.compile(model, mode=None if kind == "compile" else kind)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, weight_decay=1e-4, fused=True)
-    x = torch.randn(batch, 3, 224, 224, device=device).to(memory_format=torch.channels_last)
-    y = torch.randint(0, 1000, (batch,), device=device)
-    loss_of = torch.nn.CrossEntropyLoss()
+    if name == "gpt2":
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
+    else:
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, weight_decay=1e-4, fused=True)
+
+    def loss_of(scores, classes):
+        return torch.nn.functional.cross_entropy(scores.flatten(0, -2), classes.flatten())
 
     def step():
         optimizer.zero_grad(set_to_none=True)

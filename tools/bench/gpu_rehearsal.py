@@ -25,7 +25,7 @@ import emulated  # noqa: E402
 TOOLS = """bash sh env tar gzip grep sed timeout cat cp mv rm mkdir cmp cut basename dirname sort head tail tr date nproc free lscpu sleep chmod ls
   wc mktemp true""".split()
 MACHINES = [{"KILLED": "60"}, {"SLUICE_STAGE_SECONDS": "400"}, {}, {}]  # what each is like; KILLED: seconds until it is gone
-STANDS_IN = {"resnet50_bf16_keep": "check_mlp", "resnet50_bf16_60act": "check_mlp_planned"}
+STANDS_IN = {"resnet50_bf16_keep": "check_mlp", "resnet50_bf16_60act": "check_mlp_planned", "gpt2_bf16_keep": "check_mlp", "gpt2_bf16_60act": "check_mlp_planned"}
 LARGEST = 64 << 20  # what may be carried
 GPU = "#!/bin/sh\necho 'a made-up GPU'\n"
 

@@ -40,8 +40,7 @@ def conformance(results):
     text = path.read_text() if path.exists() else ""
     failed = results / "conformance.txt.part"
     text = text or (failed.read_text() if failed.exists() else "")
-    count = re.search(r"\[  PASSED  \] (\d+) test", text)
-    return {"passed": int(count.group(1)) if count else 0, "failed": sorted(set(re.findall(r"\[  FAILED  \] (\S+)", text)))}
+    return {"passed": sum(map(int, re.findall(r"\[  PASSED  \] (\d+) test", text))), "failed": sorted(set(re.findall(r"\[  FAILED  \] (\S+)", text)))}
 
 
 def training(results, data):
