@@ -25,7 +25,7 @@ std::vector<int64_t> GraphInput::programShape() const {
     return result;
   if (batchDim == TrainingSpec::noBatch)
     result.insert(result.begin(), 1);
-  else
+  else if (batchDim < static_cast<int64_t>(result.size())) // an input without dimensions is refused later
     std::rotate(result.begin(), result.begin() + batchDim, result.begin() + batchDim + 1);
   return result;
 }
