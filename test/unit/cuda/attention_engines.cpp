@@ -40,6 +40,7 @@ const Case cases[] = {
      true,
      4,
      {{0, 2359296, 64, 2304}, {768, 2359296, 64, 2304}, {1536, 2359296, 64, 2304}, {0, 786432, 64, 768}}},
+    {"gpt2", {32, 12, 1024, 64}, {32, 12, 1024, 64}, {32, 12, 1024, 64}, true, 16},
     {"narrow", {2, 8, 50, 24}, {2, 8, 50, 24}, {2, 8, 50, 24}, false, 1}};
 
 class AttentionEngines : public testing::TestWithParam<Case> {
@@ -72,6 +73,9 @@ TEST_P(AttentionEngines, AreFoundWithinTheWorkspaceThatThePlanHasForThem) {
     const auto backward = choose(AttentionPass::Backward, int64_t{64} << 20, type);
     ASSERT_TRUE(backward) << reason;
     EXPECT_EQ(backward->parts(), GetParam().parts);
+    const auto whole = choose(AttentionPass::Backward, int64_t{1} << 30, type); // what plans may grant, see CudaKernels
+    ASSERT_TRUE(whole) << reason;
+    EXPECT_EQ(whole->parts(), 1);
   }
 }
 
