@@ -21,6 +21,9 @@ public:
   void largest(Stream &, const Tensor &x, const Tensor &ids, const Tensor &y, const Tensor &scratch) const;
 
 private:
+  /// Of scratch, with which this target brings so many ids into the order of rows.
+  static size_t bytesToOrder(int64_t count);
+
   int64_t rows, columns, count; ///< of the table; of ids
 };
 

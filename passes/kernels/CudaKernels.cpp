@@ -30,9 +30,7 @@ static int64_t scratchOf(const arguments::Attention &a, int64_t limit) {
 static int64_t scratchOf(const arguments::BatchNormStatistics &b, int64_t) { return cuda::statisticsScratch(b.x); }
 static int64_t scratchOf(const arguments::SumTo &s, int64_t) { return SumCut("", s.x.tensor, s.y.tensor).scratch(); }
 static int64_t scratchOf(const arguments::Loss &l, int64_t) { return cuda::lossScratch(l.ignoreIndex != Loss::none); }
-static int64_t scratchOf(const arguments::Embedding &e, int64_t) {
-  return static_cast<int64_t>(sizeof(int64_t)) * e.ids.elements();
-}
+static int64_t scratchOf(const arguments::Embedding &e, int64_t) { return cuda::idScratch(e.ids.elements()); }
 static int64_t scratchOf(const arguments::Recurrence &r, int64_t) {
   return cuda::recurrenceScratch(recurrenceGeometry("", r.cell, r.gates, false));
 }

@@ -168,6 +168,13 @@ inline int64_t convNormScratch(int64_t limit, ConvPass pass, const Shape &x, con
                               statisticsScratch(pass == ConvPass::Forward ? y : x)));
 }
 
+/// Ids that a block orders by itself; where there are more, runs of them are merged from one half of scratch into the
+/// other.
+constexpr int64_t idTile = 1024;
+constexpr int64_t idScratch(int64_t count) {
+  return (count > idTile ? 2 : 1) * count * static_cast<int64_t>(sizeof(int64_t));
+}
+
 constexpr int lossParts = 256;
 /// Partial sums; after them how many targets count, where some may not.
 constexpr int64_t lossPartials = lossParts * static_cast<int64_t>(sizeof(double));

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows copied by id, and their gradients. The place of an id in the order of rows is the number of ids before it:
-// counted, every id against every other, which for a batch of tokens takes less time than the launches of a sort. Then
-// the first id of each row adds up the row. An id that is out of range gives NaN and no gradient, and ends the step
-// with an error.
+// Rows copied by id, and their gradients. Ids are ordered by tiles, whose runs are merged in turn; then the first id of
+// each row adds up the row. An id that is out of range gives NaN and no gradient, and ends the step with an error.
 #include "runtime/Embedding.h"
+#include "runtime/cuda/Cut.h"
 #include "runtime/cuda/Device.h"
 #include "runtime/cuda/IdNote.h"
 #include "runtime/cuda/Launch.h"
@@ -26,24 +25,43 @@ __global__ void gatherRows(const float *table, int64_t rows, int64_t columns, co
   }
 }
 
-/// order: the ids' positions, by id and then by position.
-__global__ void orderIds(const int64_t *ids, int64_t count, int64_t *order) {
-  __shared__ int64_t tile[blockThreads];
-  const int64_t step = static_cast<int64_t>(gridDim.x) * blockThreads;
-  for (int64_t first = blockIdx.x * static_cast<int64_t>(blockThreads); first < count; first += step) {
-    const int64_t i = first + threadIdx.x, id = i < count ? ids[i] : 0;
-    int64_t before = 0;
-    for (int64_t begin = 0; begin < count; begin += blockThreads) {
-      const int64_t length = count - begin < blockThreads ? count - begin : blockThreads;
-      __syncthreads();
-      if (threadIdx.x < length)
-        tile[threadIdx.x] = ids[begin + threadIdx.x];
-      __syncthreads();
-      for (int64_t j = 0; j < length; ++j)
-        before += tile[j] < id || (tile[j] == id && begin + j < i);
-    }
-    if (i < count)
-      order[before] = i;
+/// order: the positions of a tile's ids, by id and then by position; a block a tile.
+__global__ void orderTiles(const int64_t *ids, int64_t count, int64_t *order) {
+  __shared__ int64_t tile[cuda::idTile];
+  const int64_t begin = blockIdx.x * cuda::idTile;
+  const int length = static_cast<int>(count - begin < cuda::idTile ? count - begin : cuda::idTile);
+  for (int i = static_cast<int>(threadIdx.x); i < length; i += blockThreads)
+    tile[i] = ids[begin + i];
+  __syncthreads();
+  for (int i = static_cast<int>(threadIdx.x); i < length; i += blockThreads) {
+    int before = 0;
+    for (int j = 0; j < length; ++j)
+      before += tile[j] < tile[i] || (tile[j] == tile[i] && j < i);
+    order[begin + before] = begin + i;
+  }
+}
+
+/// How many of the ordered positions come before `id`; with `equal`, those of the id itself as well.
+__device__ int64_t countBefore(const int64_t *ids, const int64_t *order, int64_t length, int64_t id, bool equal) {
+  int64_t low = 0;
+  while (length > 0) {
+    const int64_t half = length / 2, other = ids[order[low + half]];
+    if (other < id || (equal && other == id))
+      low += half + 1, length -= half + 1;
+    else
+      length = half;
+  }
+  return low;
+}
+
+/// Merges neighbouring runs of `width` positions: each finds its place by what the other run has before it.
+__global__ void mergeRuns(const int64_t *ids, int64_t count, int64_t width, const int64_t *from, int64_t *to) {
+  SLUICE_GRID_LOOP(i, count) {
+    const int64_t run = i / width, own = run * width, pair = own - run % 2 * width;
+    const int64_t other = min(run % 2 ? pair : own + width, count);
+    const int64_t length = min(width, count - other);
+    const int64_t before = countBefore(ids, from + other, length, ids[from[i]], run % 2);
+    to[pair + (i - own) + before] = from[i];
   }
 }
 
@@ -87,6 +105,8 @@ __global__ void combineRows(const T *dy, int64_t rows, int64_t columns, const in
 
 } // namespace
 
+size_t Embedding::bytesToOrder(int64_t count) { return static_cast<size_t>(cuda::idScratch(count)); }
+
 void Embedding::forward(Stream &stream, const Tensor &table, const Tensor &ids, const Tensor &y) const {
   const float *from = stream.data<float>(table);
   const int64_t *pi = stream.data<int64_t>(ids);
@@ -106,7 +126,7 @@ template <typename Rule>
 static void combine(Node node, const char *op, Stream &stream, const Tensor &x, const Tensor &ids, const Tensor &y,
                     const Tensor &scratch, int64_t rows) {
   const int64_t columns = y.shape.elements() / rows, count = ids.shape.elements();
-  const void *from = stream.address(x);
+  const void *source = stream.address(x);
   const int64_t *pi = stream.data<int64_t>(ids);
   float *to = stream.data<float>(y);
   int64_t *order = stream.data<int64_t>(scratch);
@@ -117,12 +137,15 @@ static void combine(Node node, const char *op, Stream &stream, const Tensor &x, 
   stream.launch(node, op, [&] {
     const auto fill = fillRows<Rule>;
     fill<<<blocksFor(rows * columns, blockThreads), blockThreads, 0, native(stream)>>>(to, rows * columns);
-    orderIds<<<blocksFor(count, blockThreads), blockThreads, 0, native(stream)>>>(pi, count, order);
+    orderTiles<<<blocksFor(count, cuda::idTile), blockThreads, 0, native(stream)>>>(pi, count, order);
+    int64_t *from = order, *into = order + count;
+    for (int64_t width = cuda::idTile; width < count; width *= 2, std::swap(from, into))
+      mergeRuns<<<blocksFor(count, blockThreads), blockThreads, 0, native(stream)>>>(pi, count, width, from, into);
     forStored(x.type, [&](auto *stored) {
       using T = std::remove_pointer_t<decltype(stored)>;
-      const T *values = static_cast<const T *>(from);
+      const T *values = static_cast<const T *>(source);
       const auto kernel = combineRows<Rule, T>;
-      kernel<<<grid, shape.block, 0, native(stream)>>>(values, rows, columns, pi, order, count, note, to);
+      kernel<<<grid, shape.block, 0, native(stream)>>>(values, rows, columns, pi, from, count, note, to);
     });
   });
 }

@@ -51,6 +51,8 @@ int64_t grainOf(int64_t columns) { return std::max<int64_t>(1, 8192 / std::max<i
 
 } // namespace
 
+size_t Embedding::bytesToOrder(int64_t count) { return static_cast<size_t>(count) * sizeof(int64_t); }
+
 void Embedding::forward(Stream &stream, const Tensor &table, const Tensor &ids, const Tensor &y) const {
   const float *from = stream.data<float>(table);
   const int64_t *pi = stream.data<int64_t>(ids);

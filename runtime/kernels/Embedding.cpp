@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What both targets' embeddings check and need: the order of the ids by row, eight bytes each.
+// What both targets' embeddings check and need.
 #include "runtime/Embedding.h"
 
 #include <stdexcept>
@@ -11,7 +11,7 @@ Embedding::Embedding(Node node, Shape table, Shape ids) : Kernel(node), rows(tab
     throw std::invalid_argument(std::string("embedding '") + node + "': a table of rank " + std::to_string(table.rank) +
                                 " and " + std::to_string(rows) + " rows");
   columns = table.elements() / rows;
-  workspace = static_cast<size_t>(count) * sizeof(int64_t);
+  workspace = bytesToOrder(count);
 }
 
 } // namespace sluice

@@ -24,8 +24,9 @@ Rows textOf(int64_t count, int64_t rows, int64_t columns) {
   return text;
 }
 
-const Rows texts[] = {textOf(1, 1, 1), textOf(12, 7, 3), textOf(700, 300, 65), textOf(64, 5000, 8),
-                      textOf(600, 2, 130)};
+const Rows texts[] = {
+    textOf(1, 1, 1),     textOf(12, 7, 3),    textOf(700, 300, 65), textOf(64, 5000, 8),
+    textOf(600, 2, 130), textOf(5000, 700, 4)}; // the last one: runs of tiles are merged, an odd number of them
 
 Tensor tensorOf(Harness &h, const std::vector<int64_t> &ids, Shape shape) {
   const Tensor tensor = h.tensor(shape, Layout::RowMajor, DataType::I64);
