@@ -9,7 +9,6 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <charconv>
-#include <limits>
 #include <map>
 
 using namespace mlir;
@@ -139,13 +138,6 @@ train::IdLimit idsOf(const Document &d, StringRef input) {
   return found;
 }
 
-/// The least number has no literal.
-std::string boundText(int64_t bound) {
-  return bound == std::numeric_limits<int64_t>::min()   ? "INT64_MIN"
-         : bound == std::numeric_limits<int64_t>::max() ? "INT64_MAX"
-                                                        : std::to_string(bound);
-}
-
 /// Fields at the end of a row that have their defaults are left out.
 int printInputs(const Document &d, llvm::raw_ostream &out) {
   int count = 0;
@@ -158,14 +150,14 @@ int printInputs(const Document &d, llvm::raw_ostream &out) {
     const train::IdLimit ids = idsOf(d, name);
     const bool shared = train::isShared(d.module, name), ofLossOnly = ofLoss.contains(name), shifted = ids.lower != 0;
     out << "    {" << stringLiteral(name) << ", {" << constant << "[0], " << constant << "[1]}, " << staging << ", "
-        << boundText(ids.upper);
+        << integerLiteral(ids.upper);
     if (ids.ignored || ofLossOnly || shared || shifted)
       out << ", " << (ids.ignored ? std::to_string(*ids.ignored) : "Loss::none");
     if (ofLossOnly || shared || shifted)
       out << (shared ? ", true" : ", false");
     if (ofLossOnly || shifted)
       out << (ofLossOnly ? ", true" : ", false");
-    out << (shifted ? ", " + boundText(ids.lower) : "") << "},\n";
+    out << (shifted ? ", " + integerLiteral(ids.lower) : "") << "},\n";
     ++count;
   }
   out << "};\n\n";

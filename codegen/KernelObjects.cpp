@@ -77,7 +77,7 @@ std::string useOf(const Document &d, sched::RunOp run, sched::OperandAttr slot) 
 std::string argumentText(const Document &d, sched::RunOp run, Attribute argument) {
   return llvm::TypeSwitch<Attribute, std::string>(argument)
       .Case([](BoolAttr a) { return a.getValue() ? "true" : "false"; })
-      .Case([](IntegerAttr a) { return std::to_string(a.getInt()); })
+      .Case([](IntegerAttr a) { return integerLiteral(a.getInt()); })
       .Case([](FloatAttr a) { return floatLiteral(static_cast<float>(a.getValueAsDouble())); })
       .Case([](DenseI64ArrayAttr a) { return list(a); })
       .Case([](sched::EnumeratorAttr a) { return (a.getType().getValue() + "::" + a.getName().getValue()).str(); })

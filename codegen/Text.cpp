@@ -6,6 +6,7 @@
 #include "llvm/Support/FormatVariadic.h"
 
 #include <cmath>
+#include <limits>
 
 using namespace sluice::codegen;
 
@@ -114,6 +115,12 @@ std::string sluice::codegen::commentText(llvm::StringRef text) {
   for (unsigned char c : text)
     out += c >= 0x20 && c < 0x7f && c != '\\' ? static_cast<char>(c) : '?';
   return out;
+}
+
+std::string sluice::codegen::integerLiteral(int64_t value) {
+  return value == std::numeric_limits<int64_t>::min()   ? "INT64_MIN"
+         : value == std::numeric_limits<int64_t>::max() ? "INT64_MAX"
+                                                        : std::to_string(value);
 }
 
 /// The fewest digits that give the same float32; nine always do.

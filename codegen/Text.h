@@ -41,6 +41,8 @@ std::string stringLiteral(llvm::StringRef text);
 std::string commentText(llvm::StringRef text);
 /// A float literal that reads back as the same bits.
 std::string floatLiteral(double value);
+/// The least number, which has no literal, and the largest are named.
+std::string integerLiteral(int64_t value);
 
 std::string shapeText(mlir::Type type); ///< {16, 64, 32, 32}
 std::string hexOffset(int64_t bytes);   ///< 0x0040000

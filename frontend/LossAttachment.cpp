@@ -92,8 +92,8 @@ void returnResults(FunctionImport &state, func::FuncOp function, const Returned 
   const Answers &answers = returned.answers;
   if (answers.scores && !state.training) {
     auto type = RankedTensorType::get({}, state.builder.getI64Type());
-    results.push_back(
-        train::CountCorrectOp::create(state.builder, returned.loss.getLoc(), type, answers.scores, answers.classes));
+    results.push_back(train::CountCorrectOp::create(state.builder, returned.loss.getLoc(), type, answers.scores,
+                                                    answers.classes, IntegerAttr()));
   }
   llvm::append_range(results, returned.parts);
   if (!state.training)

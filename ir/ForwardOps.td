@@ -171,7 +171,8 @@ def Train_CastOp : Train_Op<"cast", [Train_OwnKernel, Pure, DeclareOpInterfaceMe
     What becomes an integer loses its fraction; what no integer holds becomes the smallest, which names no row. No gradient passes.
 
     - C1: both types have one shape and element types that differ; integers become f32, and f32 alone becomes integers.
-    - C2: of images and weights of rank 4 or 5 a bf16 result with layout nhwc may have more channels than an f32 operand: zeros after those.
+    - C2: a result of 16 bits may have more of one dimension than an f32 operand, with zeros after those: channels of images and weights of rank 4
+      or 5 with layout nhwc, any dimension of a matrix or vector.
 
     ```mlir
     %half = train.cast %w : (tensor<64x32x3x3xf32>) -> tensor<64x32x3x3xbf16, #train.layout<nhwc>>

@@ -147,8 +147,8 @@ struct LayerNorm {
 struct Loss {
   LossKind kind;
   Shape x;
-  int64_t ignoreIndex = sluice::Loss::none;
-  KERNEL_ARGUMENTS(Loss, kind, x, ignoreIndex)
+  int64_t ignoreIndex = sluice::Loss::none, classes = 0;
+  KERNEL_ARGUMENTS(Loss, kind, x, ignoreIndex, classes)
 };
 
 struct Lrn {

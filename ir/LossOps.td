@@ -5,22 +5,25 @@
 
 include "ir/ForwardOps.td"
 
-class Train_LossOp<string mnemonic, string more = ""> : Train_ForwardOp<mnemonic, [Train_OwnKernel]> {
+class Train_LossOp<string mnemonic, string more = "", list<Trait> traits = []> : Train_ForwardOp<mnemonic, [Train_OwnKernel] # traits> {
   let extraClassDeclaration = Train_KernelFacts<"Loss", launch = "loss">.decl # Train_RoleIs<"Loss">.decl # more;
   let results = (outs Train_Scalar:$loss);
 }
-def Train_SoftmaxCrossEntropyOp : Train_LossOp<"softmax_cross_entropy", "::sluice::sched::IdsAttr ids();"> {
+def Train_SoftmaxCrossEntropyOp : Train_LossOp<"softmax_cross_entropy", "::sluice::sched::IdsAttr ids();",
+    [DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionPreference", "isResultWide"]>]> {
   let summary = "mean cross-entropy of softmax(logits) against class ids";
   let description = [{
     The mean is over the targets that are not `ignore_index`, where there is one; over none of them it is 0, like its gradients.
+    With `classes` the first so many of a sample's logits are those of classes; what stands behind them is not read. Logits may be of 16 bits, the arithmetic is of floats.
 
     - C1: logits are [N,K,d...], target is i64 [N,d...].
+    - C2: `classes` are 1 to K.
 
     ```mlir
     %loss = train.softmax_cross_entropy %logits, %target : (tensor<16x10xf32>, tensor<16xi64>) -> tensor<f32>
     ```
   }];
-  let arguments = (ins Train_Float:$x, RankedTensorOf<[I64]>:$target, OptionalAttr<I64Attr>:$ignore_index);
+  let arguments = (ins Train_Real:$x, RankedTensorOf<[I64]>:$target, OptionalAttr<I64Attr>:$ignore_index, OptionalAttr<I64Attr>:$classes);
 }
 def Train_MseOp : Train_LossOp<"mse"> {
   let summary = "mean of squared differences";
@@ -68,16 +71,20 @@ def Train_CtcLossOp : Train_LossOp<"ctc_loss", "::sluice::sched::IdsAttr ids();"
       OptionalAttr<I64Attr>:$ignore_index, UnitAttr:$counts_steps, UnitAttr:$zero_infinity);
 }
 
-def Train_CountCorrectOp : Train_Op<"count_correct", [Train_OwnKernel, Pure, Train_Costed]> {
+def Train_CountCorrectOp : Train_Op<"count_correct", [Train_OwnKernel, Pure, Train_Costed,
+    DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionPreference"]>]> {
   let extraClassDeclaration = "bool accumulates() { return true; }\n::sluice::sched::IdsAttr ids();";
   let summary = "number of samples whose largest logit is the target's; evaluation only";
   let description = [{
+    - C1: logits are [N,K,d...]; `classes`, where given, are 1 to K: the first so many are read.
+
     ```mlir
     %n = train.count_correct %logits, %target : (tensor<16x10xf32>, tensor<16xi64>) -> tensor<i64>
     ```
   }];
-  let arguments = (ins Train_Float:$x, RankedTensorOf<[I64]>:$target);
+  let arguments = (ins Train_Real:$x, RankedTensorOf<[I64]>:$target, OptionalAttr<I64Attr>:$classes);
   let results = (outs 0DTensorOf<[I64]>:$count);
+  let hasVerifier = 1;
 }
 
 #endif

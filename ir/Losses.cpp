@@ -16,7 +16,7 @@ INFER(SoftmaxOp) {
   return success();
 }
 
-/// A scalar of x's type. With `classes` the target has an index for each place of x [N,C,d..]: [N,d..]; else it is of
+/// A float. With `classes` the target has an index for each place of x [N,C,d..]: [N,d..]; else it is of
 /// x's shape.
 static LogicalResult lossType(MaybeLoc loc, RankedTensorType x, RankedTensorType target, bool classes, Types &types) {
   SmallVector<int64_t> wanted(x.getShape());
@@ -24,11 +24,26 @@ static LogicalResult lossType(MaybeLoc loc, RankedTensorType x, RankedTensorType
     wanted.erase(wanted.begin() + 1);
   if (x.getRank() < (classes ? 2 : 0) || target.getShape() != ArrayRef<int64_t>(wanted)) // C1
     return fail(loc, "loss of ", x, " against a target of ", target);
-  types.push_back(RankedTensorType::get({}, x.getElementType()));
+  types.push_back(RankedTensorType::get({}, Float32Type::get(x.getContext())));
   return success();
 }
 
-INFER(SoftmaxCrossEntropyOp) { return lossType(loc, ranked(op.getX()), ranked(op.getTarget()), true, types); }
+static LogicalResult checkClasses(MaybeLoc loc, RankedTensorType x, std::optional<int64_t> classes) {
+  if (!classes || (*classes >= 1 && *classes <= x.getDimSize(1)))
+    return success();
+  return fail(loc, *classes, " classes of the ", x.getDimSize(1), " of ", x);
+}
+
+INFER(SoftmaxCrossEntropyOp) {
+  auto x = ranked(op.getX());
+  if (failed(lossType(loc, x, ranked(op.getTarget()), true, types)))
+    return failure();
+  return checkClasses(loc, x, op.getClasses()); // C2
+}
+LogicalResult CountCorrectOp::verify() { // C1
+  auto x = ranked(getX());
+  return x.getRank() < 2 ? emitOpError() << "counts in logits of " << x : checkClasses(getLoc(), x, getClasses());
+}
 INFER(MseOp) { return lossType(loc, ranked(op.getX()), ranked(op.getTarget()), false, types); }
 INFER(BceWithLogitsOp) {
   auto x = ranked(op.getX());
@@ -50,24 +65,24 @@ SINGLE(SoftmaxOp,
 // A loss that the step returns has the upstream gradient 1; others are parts of what it returns.
 template <typename Op>
 static LogicalResult buildLoss(Op op, LossForm form, OpBuilder &b, Gradients &gradients, IntegerAttr ignoreIndex = {},
-                               Value posWeight = {}) {
+                               IntegerAttr classes = {}, Value posWeight = {}) {
   Value dy = gradients.of(op.getLoss());
   const bool returned =
       llvm::any_of(op->getUsers(), [](Operation *user) { return user->hasTrait<OpTrait::IsTerminator>(); });
   if (!gradients.wanted(op.getX()) || (!dy && !returned))
     return success();
   Value dx = LossBackwardOp::create(b, op.getLoc(), op.getX().getType(), op.getX(), op.getTarget(), posWeight, form,
-                                    ignoreIndex);
+                                    ignoreIndex, classes);
   gradients.add(b, op.getLoc(), op.getX(), dy ? MulOp::create(b, op.getLoc(), dx, dy).getResult() : dx);
   return success();
 }
 
 GRADIENT(SoftmaxCrossEntropyOp) {
-  return buildLoss(*this, LossForm::SoftmaxCrossEntropy, b, gradients, getIgnoreIndexAttr());
+  return buildLoss(*this, LossForm::SoftmaxCrossEntropy, b, gradients, getIgnoreIndexAttr(), getClassesAttr());
 }
 GRADIENT(MseOp) { return buildLoss(*this, LossForm::MeanSquaredError, b, gradients); }
 GRADIENT(BceWithLogitsOp) {
-  return buildLoss(*this, LossForm::BceWithLogits, b, gradients, getIgnoreIndexAttr(), getPosWeight());
+  return buildLoss(*this, LossForm::BceWithLogits, b, gradients, getIgnoreIndexAttr(), {}, getPosWeight());
 }
 
 /// x [N,T,K], target [N,S]; lengths [N] each, of the steps first where they are counted, of the labels after.
@@ -118,9 +133,13 @@ LogicalResult LossBackwardOp::verify() {
   ValueRange operands = getOperands();
   if (getPosWeight() && getLoss() != LossForm::BceWithLogits) // C1
     return emitOpError() << "of " << stringifyLossForm(getLoss()) << " takes no weights";
+  if (getClasses() && getLoss() != LossForm::SoftmaxCrossEntropy) // C2
+    return emitOpError() << "of " << stringifyLossForm(getLoss()) << " has no classes";
+  SoftmaxCrossEntropyOp::Properties p;
+  p.classes = getClassesAttr();
   switch (getLoss()) {
   case LossForm::SoftmaxCrossEntropy:
-    return mirrors<SoftmaxCrossEntropyOp>(*this, operands, {}, {});
+    return mirrors<SoftmaxCrossEntropyOp>(*this, operands, p, {});
   case LossForm::MeanSquaredError:
     return mirrors<MseOp>(*this, operands, {}, {});
   case LossForm::BceWithLogits:
@@ -143,9 +162,10 @@ static_assert(static_cast<int>(LossForm::MeanSquaredError) == static_cast<int>(L
               "LossForm follows LossKind");
 
 static Calls loss(Operation *op, LossKind kind, StringRef method, ArrayRef<Slot> operands,
-                  std::optional<int64_t> ignoreIndex = {}) {
+                  std::optional<int64_t> ignoreIndex = {}, std::optional<int64_t> classes = {}) {
   KernelCalls calls(op);
-  return calls.object(arguments::Loss{kind, calls.shape(in(0)), ignoreIndex.value_or(Loss::none)}, method, operands);
+  return calls.object(arguments::Loss{kind, calls.shape(in(0)), ignoreIndex.value_or(Loss::none), classes.value_or(0)},
+                      method, operands);
 }
 
 /// The kernel takes both lengths in fixed places, the op as many operands as there are.
@@ -167,14 +187,18 @@ KERNEL(CtcLossBackwardOp) { return ctcLoss(*this, "backward"); }
 PrecisionPreference CtcLossBackwardOp::precisionPreference() { return PrecisionPreference::Mixed; }
 bool CtcLossBackwardOp::isOperandWide(unsigned) { return true; }
 
+PrecisionPreference SoftmaxCrossEntropyOp::precisionPreference() { return PrecisionPreference::Mixed; }
+bool SoftmaxCrossEntropyOp::isResultWide(unsigned) { return true; }
+PrecisionPreference CountCorrectOp::precisionPreference() { return PrecisionPreference::Mixed; }
+
 // Where its readers want 16 bits and nobody scales it before: fp16's scale comes after it.
 PrecisionPreference LossBackwardOp::precisionPreference() { return PrecisionPreference::Mixed; }
 bool LossBackwardOp::isOperandWide(unsigned) { return true; }
 
 /// Targets name classes, dimension 1 of the logits.
 template <typename Op> static sched::IdsAttr classes(Op op, std::optional<int64_t> ignored = {}) {
-  return sched::IdsAttr::get(op.getContext(), op.getTargetMutable().getOperandNumber(), ranked(op.getX()).getDimSize(1),
-                             ignored);
+  const int64_t number = op.getClasses().value_or(ranked(op.getX()).getDimSize(1));
+  return sched::IdsAttr::get(op.getContext(), op.getTargetMutable().getOperandNumber(), number, ignored);
 }
 sched::IdsAttr SoftmaxCrossEntropyOp::ids() { return classes(*this, getIgnoreIndex()); }
 /// Labels name classes, the last dimension of the scores.
@@ -187,7 +211,7 @@ sched::IdsAttr CountCorrectOp::ids() { return classes(*this); }
 static constexpr Slot lossOperands[] = {in(0), in(1), out(0), scratchSlot};
 
 KERNEL(SoftmaxCrossEntropyOp) {
-  return loss(*this, LossKind::SoftmaxCrossEntropy, "forward", lossOperands, getIgnoreIndex());
+  return loss(*this, LossKind::SoftmaxCrossEntropy, "forward", lossOperands, getIgnoreIndex(), getClasses());
 }
 KERNEL(MseOp) { return loss(*this, LossKind::MeanSquaredError, "forward", lossOperands); }
 KERNEL(BceWithLogitsOp) {
@@ -207,7 +231,9 @@ KERNEL(LossBackwardOp) {
     operands.push_back(noSlot);
   if (getPosWeight())
     operands.push_back(in(2));
-  return loss(*this, static_cast<LossKind>(getLoss()), "backward", operands, getIgnoreIndex());
+  return loss(*this, static_cast<LossKind>(getLoss()), "backward", operands, getIgnoreIndex(), getClasses());
 }
 
-KERNEL(CountCorrectOp) { return loss(*this, LossKind::SoftmaxCrossEntropy, "countCorrect", {in(0), in(1), out(0)}); }
+KERNEL(CountCorrectOp) {
+  return loss(*this, LossKind::SoftmaxCrossEntropy, "countCorrect", {in(0), in(1), out(0)}, {}, getClasses());
+}

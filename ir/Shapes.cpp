@@ -251,19 +251,29 @@ bool SumToOp::isResultWide(unsigned) { return true; }
 bool CastOp::isResultWide(unsigned) { return !isReal(getX().getType()); }
 bool CastOp::isOperandWide(unsigned) { return !isReal(getY().getType()); }
 
-/// Whether y has more channels than x, and nothing else that x has not: an image, or the weights of one.
-/// assign-precision makes such casts, so that engines on tensor cores need no copy of the batch with as many.
-static bool addsChannels(RankedTensorType x, RankedTensorType y) {
-  if (x.getRank() < 4 || x.getRank() != y.getRank() || layoutOf(y) != LayoutKind::NHWC || !x.getElementType().isF32())
+/// Whether y has more of one dimension than x, and nothing else that x has not: channels of an image, or of the weights
+/// of one, or any dimension of a matrix or vector. assign-precision and pad-products make such casts, so that engines
+/// on tensor cores find rows that they can read as they are.
+static bool pads(RankedTensorType x, RankedTensorType y) {
+  if (x.getRank() != y.getRank() || !x.getElementType().isF32() || !isHalf(y))
     return false;
-  return x.getDimSize(0) == y.getDimSize(0) && x.getDimSize(1) < y.getDimSize(1) &&
-         x.getShape().drop_front(2) == y.getShape().drop_front(2);
+  const bool image = x.getRank() >= 4;
+  if (image ? layoutOf(y) != LayoutKind::NHWC : x.getRank() > 2)
+    return false;
+  int64_t longer = 0;
+  for (int64_t d = 0; d < x.getRank(); ++d) {
+    const bool differs = x.getDimSize(d) != y.getDimSize(d);
+    if (differs && ((image && d != 1) || x.getDimSize(d) > y.getDimSize(d)))
+      return false;
+    longer += differs;
+  }
+  return longer == 1;
 }
 
 LogicalResult CastOp::verify() {
   auto x = cast<RankedTensorType>(getX().getType()), y = cast<RankedTensorType>(getY().getType());
   const bool halves = isHalf(x) || isHalf(y);
-  const bool fits = x.getShape() == y.getShape() || (isHalf(y) && addsChannels(x, y));            // C2
+  const bool fits = x.getShape() == y.getShape() || pads(x, y);                                   // C2
   if (!fits || x.getElementType() == y.getElementType() || (halves && !(isReal(x) && isReal(y)))) // C1
     return emitOpError() << "changes no element type, or more than that and the layout, or a half that is an integer: "
                          << x << " to " << y;

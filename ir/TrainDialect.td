@@ -15,7 +15,7 @@ def TrainDialect : Dialect {
   let description = [{
     ```
       ONNX  --frontend-->  forward ops  --recompose, build-backward-->  + gradient and update ops
-            --fuse-epilogues, fuse, assign-layouts, assign-precision-->  train.fused, layouts, halves
+            --fuse-epilogues, fuse, assign-layouts, assign-precision, pad-products-->  train.fused, layouts, halves
             --linearize, estimate-cost-->  stages, pieces, costs
             --plan-memory, apply-plan-->   + memory ops   --schedule-streams-->  sched dialect
     ```

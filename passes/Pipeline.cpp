@@ -38,6 +38,8 @@ static void addLinearizing(OpPassManager &pm, const PipelineOptions &options) {
   pm.addPass(createFuse({!roundsTensors}));
   pm.addPass(createAssignLayouts());
   pm.addPass(createAssignPrecision({options.target == Target::Cuda ? 8 : 1}));
+  if (options.target == Target::Cuda)
+    pm.addPass(createPadProducts());
   pm.addPass(createLinearize());
   pm.addPass(createEstimateCost({options.device, options.profile, options.workspaceLimit, alternatives, options.target,
                                  options.threads, options.level}));

@@ -1,9 +1,76 @@
 // SPDX-License-Identifier: Apache-2.0
-// The passes after the plan, which make and prove sched.programs; in pipeline order, the last part of Passes.td.
+// The passes that plan, and those after the plan, which make and prove sched.programs; in pipeline order, the last part
+// of Passes.td.
 #ifndef SLUICE_SCHEDULE_PASSES
 #define SLUICE_SCHEDULE_PASSES
 
 include "mlir/Pass/PassBase.td"
+
+def PlanMemory : Pass<"sluice-plan-memory", "::mlir::ModuleOp"> {
+  let summary = "choose an action for every activation of @step within the budget";
+  let description = [{
+    The only bridge between IR and planner: builds planner::Problem from the ops of @step and the buffers that they share, runs the strategy
+    and leaves its checked plan as the attribute `train.plan` of @step, for apply-plan and for reports. The plan is packed as tightly as can be, and its
+    `places` say where each buffer lies, so that what was planned is what is placed. `keep`'s arena and the base, which
+    percentages refer to, are there as well. @evaluate, which lies in the same arena, has keep's plan, of which nothing but its places matters. A budget that no plan of the strategy meets is an error that names the smallest feasible one.
+
+    ```mlir
+    func.func @step(...) -> tensor<f32> {
+    ```
+    becomes, with `strategy=greedy,min-copy=1` and `budget=80%act`,
+    ```mlir
+    func.func @step(...) -> tensor<f32> attributes {train.plan = #train.plan<strategy = "greedy", budget = 164096, arena = 164096, keep_arena = 180480, base = 98560
+        decisions [<storage = "fc1_y", action = offload, bytes = 16384, ...
+                     absences [<leave_after = 1, free_before = 3, return_after = 6, needed_by = 8>]>,
+                   <storage = "fc2_y", action = keep, bytes = 16384, ...>, ...]
+        places [<storage = "fc1_y", step = 0, offset = 98560>, ...]>} {
+    ```
+  }];
+  let dependentDialects = ["::sluice::train::TrainDialect"];
+  let options = [Option<"strategy", "strategy", "std::string", "\"auto\"", "NAME[,k=v...]">,
+                 Option<"budget", "budget", "std::string", "", "bytes, 8GiB, 40% or 40%act; empty for no limit">,
+                 Option<"device", "device", "std::string", "\"host\"", "device profile: a shipped name or a .json file">,
+                 Option<"profile", "profile", "std::string", "", "measured link and codec rates, a .json file">,
+                 Option<"allowLossy", "allow-lossy", "std::string", "", "actions that round, separated by commas">,
+                 Option<"target", "target", "Target", "Target::Host", "host or cuda: whose programs carry the plan out", "TargetWords()">,
+                 Option<"shrink", "shrink", "int64_t", "0", "bytes to plan below the budget, for what packing costs on top">,
+                 Option<"hostBudget", "host-budget", "int64_t", "-1", "largest host arena in bytes; 0: the next batch alone; -1: no limit">,
+                 Option<"oneMemory", "one-memory", "bool", "false", "the budget is of both arenas, so that nothing is offloaded to the host">,
+                 Option<"errorBudget", "error-budget", "double", "0", "relative error of the gradients that the plan may cause; 0: any">,
+                 Option<"home", "home", "Space", "Space::Host", "arena of what is offloaded", "HomeWords()">];
+}
+
+def ApplyPlan : Pass<"sluice-apply-plan", "::mlir::ModuleOp"> {
+  let summary = "rewrite each function as its `train.plan` says";
+  let description = [{
+    Offload: train.offload after the last forward writer, so that the copy runs beside the ops that read the value, or later where other
+    copies are issued first; train.await where the bytes may be reused, train.prefetch where the copy back is
+    issued; later readers read the prefetched value. Compress: the same with train.encode, after the last forward access, and train.decode; after the last op that
+    needs the values, gradients that only ask for signs read the train.packed_mask of a codec that has one. Encode: train.encode of a mask,
+    which later readers, fused regions that only compare the value with 0, read instead of it. Recompute: forward ops cloned before their backward user, marked `train.recompute`.
+    Invert: an op that saves what cannot be rebuilt after the last forward access, one that rebuilds the rest before the first backward one;
+    an addend is the sum less the other one, whose last ops are cloned before it, marked `train.inverse`.
+    Views of a value that came back are made again from it. Other actions are refused by name. Ops that make what the plan places get
+    `train.offsets`, which schedule-streams gives the buffers.
+
+    ```mlir
+    %y = train.conv ...
+    %dw = train.conv_backward_weight %dy, %y ...
+    ```
+    becomes
+    ```mlir
+    %y = train.conv ...
+    %h = train.offload %y : ...
+    train.await %h : ...
+    %y2 = train.prefetch %h : ...
+    %dw = train.conv_backward_weight %dy, %y2 ...
+    ```
+  }];
+  let dependentDialects = ["::sluice::train::TrainDialect"];
+  let statistics = [Statistic<"offloads", "offloads", "buffers that are offloaded">,
+      Statistic<"packed", "packed", "buffers that are encoded or compressed on the device">, Statistic<"recomputed", "recomputed", "ops that run twice">,
+      Statistic<"inverted", "inverted", "buffers that are rebuilt from a later one">];
+}
 
 def ScheduleStreams : Pass<"sluice-schedule-streams", "::mlir::ModuleOp"> {
   let summary = "turn train functions into device programs: kernels, copies and events in issue order";

@@ -255,13 +255,14 @@ private:
 enum class LossKind { SoftmaxCrossEntropy, MeanSquaredError, BceWithLogits };
 
 /// SoftmaxCrossEntropy: x [N,K,...] row-major, target I64 [N,...] class ids; the session's labelSmoothing spreads the
-/// target over all classes, its mixShare adds the target of another sample. The others: x and target of one shape and
-/// layout. Targets that are `ignoreIndex`, no class and no number that a target may be, do not count. dx of backward
-/// may be of 16 bits. `positives`: pos_weight of BceWithLogits, of x's rank, 1 long in all but one dimension.
+/// target over all classes, its mixShare adds the target of another sample. `classes`, of which 0 means K, are the
+/// first of the K; what stands behind them is not read, and has the gradient 0; x may be of 16 bits. The others: x, of
+/// floats, and target of one shape and layout. Targets that are `ignoreIndex`, no class and no number that a target may
+/// be, do not count. dx of backward may be of 16 bits, and in x's bytes where the types are one. `positives`: pos_weight of BceWithLogits, of x's rank, 1 long in all but one dimension.
 class Loss : public Kernel {
 public:
   static constexpr int64_t none = INT64_MIN;
-  Loss(Node node, LossKind kind, Shape x, int64_t ignoreIndex = none);
+  Loss(Node node, LossKind kind, Shape x, int64_t ignoreIndex = none, int64_t classes = 0);
   void forward(Stream &, const Tensor &x, const Tensor &target, const Tensor &loss, const Tensor &scratch,
                const Tensor &positives = {}) const;
   void backward(Stream &, const Tensor &x, const Tensor &target, const Tensor &dx, const Tensor &scratch = {},
@@ -272,7 +273,7 @@ public:
 private:
   LossKind kind;
   Shape x;
-  int64_t ignoreIndex;
+  int64_t ignoreIndex, classes;
 };
 
 enum class ResizeMode { Nearest, Linear };

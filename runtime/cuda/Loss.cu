@@ -56,7 +56,7 @@ struct LogSum {
 };
 
 /// In one pass over the logits, of which eight are read at once. What is -infinity adds nothing.
-template <int Width> __device__ LogSum logSum(const float *x, const Samples &samples, double *shared) {
+template <int Width, typename X> __device__ LogSum logSum(const X *x, const Samples &samples, double *shared) {
   constexpr int unrolled = 8;
   using Threads = SampleThreads<Width>;
   float largest = -INFINITY;
@@ -66,7 +66,7 @@ template <int Width> __device__ LogSum logSum(const float *x, const Samples &sam
 #pragma unroll
     for (int j = 0; j < unrolled; ++j) {
       const int64_t k = begin + j * Width;
-      values[j] = k < samples.classes ? x[k * samples.inner] : -INFINITY;
+      values[j] = k < samples.classes ? widened(x[k * samples.inner]) : -INFINITY;
       largest = values[j] > largest ? values[j] : largest;
     }
     if (largest > before)
@@ -83,10 +83,10 @@ template <int Width> __device__ LogSum logSum(const float *x, const Samples &sam
   return {most, static_cast<float>(log(Threads::sum(sum, shared)))};
 }
 
-template <int Width> __device__ double sumOfLogits(const float *x, const Samples &samples, double *shared) {
+template <int Width, typename X> __device__ double sumOfLogits(const X *x, const Samples &samples, double *shared) {
   double sum = 0;
   for (int64_t k = SampleThreads<Width>::lane(); k < samples.classes; k += Width)
-    sum += static_cast<double>(x[k * samples.inner]);
+    sum += static_cast<double>(widened(x[k * samples.inner]));
   return SampleThreads<Width>::sum(sum, shared);
 }
 
@@ -103,17 +103,17 @@ __global__ void countTargets(const Target *target, int64_t count, Target ignored
 }
 
 /// Part blockIdx.x of the samples; Width threads a sample.
-template <int Width>
+template <int Width, typename X>
 __global__ void __launch_bounds__(SampleThreads<Width>::block)
-    crossEntropyPart(Samples samples, int64_t ignoreIndex, const float *x, const int64_t *target,
-                     const DeviceState *state, IdNote note, double *partials) {
+    crossEntropyPart(Samples samples, int64_t ignoreIndex, const X *x, const int64_t *target, const DeviceState *state,
+                     IdNote note, double *partials) {
   using Threads = SampleThreads<Width>;
   __shared__ double shared[Threads::block / 32];
   const SmoothedTarget smoothed(state->labelSmoothing, samples.classes);
   const int64_t begin = samples.count * blockIdx.x / gridDim.x, end = samples.count * (blockIdx.x + 1) / gridDim.x;
   double sum = 0;
   for (int64_t s = begin + threadIdx.x / Width; s < end; s += Threads::perBlock) {
-    const float *line = x + samples.offset(s);
+    const X *line = x + samples.offset(s);
     const double all = logSum<Width>(line, samples, shared).whole();
     const double total = smoothed.others == 0 ? 0 : sumOfLogits<Width>(line, samples, shared);
     if (Threads::lane() != 0)
@@ -126,7 +126,8 @@ __global__ void __launch_bounds__(SampleThreads<Width>::block)
       if (mixed.weights[i] != 0) {
         const int64_t k = mixed.classes[i];
         const bool exists = k >= 0 && k < samples.classes;
-        sum += exists ? mixed.weights[i] * crossEntropy(all, line[k * samples.inner], total, samples.classes, smoothed)
+        sum += exists ? mixed.weights[i] *
+                            crossEntropy(all, widened(line[k * samples.inner]), total, samples.classes, smoothed)
                       : notANumber();
       }
   }
@@ -160,9 +161,9 @@ __global__ void finishLoss(const double *partials, int parts, int64_t count, con
 }
 
 /// dx may be x: a thread writes where it has read, after all of the sample were read for their sum.
-template <int Width, typename T>
+template <int Width, typename X, typename T>
 __global__ void __launch_bounds__(SampleThreads<Width>::block)
-    crossEntropyBackward(Samples samples, int64_t ignoreIndex, const int64_t *counted, const float *x,
+    crossEntropyBackward(Samples samples, int64_t ignoreIndex, const int64_t *counted, const X *x,
                          const int64_t *target, const DeviceState *state, T *dx) {
   using Threads = SampleThreads<Width>;
   __shared__ double shared[Threads::block / 32];
@@ -175,7 +176,9 @@ __global__ void __launch_bounds__(SampleThreads<Width>::block)
                            smoothed, count);
 #pragma unroll 8
     for (int64_t k = Threads::lane(); k < samples.classes; k += Width)
-      store(dx + at + k * samples.inner, slope.of(sum.probability(x[at + k * samples.inner]), k));
+      store(dx + at + k * samples.inner, slope.of(sum.probability(widened(x[at + k * samples.inner])), k));
+    for (int64_t k = samples.classes + Threads::lane(); k < samples.extent; k += Width)
+      store(dx + at + k * samples.inner, 0.0f);
   }
 }
 
@@ -190,7 +193,8 @@ __global__ void elementBackward(LossKind kind, int64_t count, float ignored, con
 }
 
 /// Whole numbers: the order of additions does not matter.
-__global__ void countCorrectKernel(Samples samples, const float *x, const int64_t *target, int64_t *count) {
+template <typename X>
+__global__ void countCorrectKernel(Samples samples, const X *x, const int64_t *target, int64_t *count) {
   __shared__ int64_t shared[blockThreads / 32];
   int64_t correct = 0;
   SLUICE_GRID_LOOP(s, samples.count)
@@ -202,11 +206,10 @@ __global__ void countCorrectKernel(Samples samples, const float *x, const int64_
 
 } // namespace
 
-Loss::Loss(Node node, LossKind kind, Shape x, int64_t ignoreIndex)
-    : Kernel(node), kind(kind), x(x), ignoreIndex(ignoreIndex) {
-  if (kind == LossKind::SoftmaxCrossEntropy && x.rank < 2)
-    throw std::invalid_argument(std::string("loss '") + node + "': logits of rank " + std::to_string(x.rank) +
-                                ", expected at least 2");
+Loss::Loss(Node node, LossKind kind, Shape x, int64_t ignoreIndex, int64_t classes)
+    : Kernel(node), kind(kind), x(x), ignoreIndex(ignoreIndex), classes(classes) {
+  if (kind == LossKind::SoftmaxCrossEntropy)
+    checkLogits(node, x, classes);
   workspace = static_cast<size_t>(cuda::lossScratch(ignoreIndex != none));
 }
 
@@ -246,7 +249,7 @@ static PositiveWeights weightsOf(Stream &stream, const Tensor &positives, const 
 
 void Loss::forward(Stream &stream, const Tensor &logits, const Tensor &target, const Tensor &loss,
                    const Tensor &scratch, const Tensor &positives) const {
-  const float *px = stream.data<float>(logits);
+  void *px = stream.address(logits);
   const void *pt = stream.address(target);
   float *result = stream.data<float>(loss);
   double *partials = stream.data<double>(scratch);
@@ -258,17 +261,21 @@ void Loss::forward(Stream &stream, const Tensor &logits, const Tensor &target, c
     int64_t count = x.elements();
     const int64_t *counted = nullptr;
     if (kind == LossKind::SoftmaxCrossEntropy) {
-      const Samples samples(x);
+      const Samples samples(x, classes);
       counted = countedTargets<int64_t>(stream, pt, samples.count, ignoreIndex, reinterpret_cast<char *>(partials));
-      forWidth(samples, [&](auto threads) {
-        const auto part = crossEntropyPart<threads.width>;
-        part<<<parts, threads.block, 0, native(stream)>>>(samples, ignoreIndex, px, static_cast<const int64_t *>(pt),
-                                                          state, note, partials);
+      forStored(logits.type, [&](auto *stored) {
+        const auto *logit = static_cast<decltype(stored)>(px);
+        forWidth(samples, [&](auto threads) {
+          const auto kernel = crossEntropyPart<threads.width, std::remove_pointer_t<decltype(stored)>>;
+          kernel<<<parts, threads.block, 0, native(stream)>>>(samples, ignoreIndex, logit,
+                                                              static_cast<const int64_t *>(pt), state, note, partials);
+        });
       });
       count = samples.count;
     } else {
       counted = countedTargets<float>(stream, pt, count, ignoreIndex, reinterpret_cast<char *>(partials));
-      elementPart<<<parts, blockThreads, 0, native(stream)>>>(kind, count, ignoredElement(ignoreIndex), px,
+      elementPart<<<parts, blockThreads, 0, native(stream)>>>(kind, count, ignoredElement(ignoreIndex),
+                                                              static_cast<const float *>(px),
                                                               static_cast<const float *>(pt), weights, partials);
     }
     finishLoss<<<1, blockThreads, 0, native(stream)>>>(partials, parts, count, counted, result);
@@ -277,42 +284,51 @@ void Loss::forward(Stream &stream, const Tensor &logits, const Tensor &target, c
 
 void Loss::backward(Stream &stream, const Tensor &logits, const Tensor &target, const Tensor &dx, const Tensor &scratch,
                     const Tensor &positives) const {
-  const float *px = stream.data<float>(logits);
+  void *px = stream.address(logits), *pdx = stream.address(dx);
   const void *pt = stream.address(target);
   const PositiveWeights weights = weightsOf(stream, positives, x);
-  void *pdx = stream.address(dx);
   char *space = ignoreIndex == none ? nullptr : stream.data<char>(scratch);
   const DeviceState *state = deviceState(stream);
-  const auto launch = [&](auto *gradient) {
+  const auto ofClasses = [&](auto *logit, auto *gradient) {
+    using X = std::remove_pointer_t<decltype(logit)>;
     using T = std::remove_pointer_t<decltype(gradient)>;
-    if (kind == LossKind::SoftmaxCrossEntropy) {
-      const Samples samples(x);
-      const int64_t *counted = countedTargets<int64_t>(stream, pt, samples.count, ignoreIndex, space);
-      forWidth(samples, [&](auto threads) {
-        const auto kernel = crossEntropyBackward<threads.width, T>;
-        kernel<<<blocksOf(samples, threads), threads.block, 0, native(stream)>>>(
-            samples, ignoreIndex, counted, px, static_cast<const int64_t *>(pt), state, gradient);
-      });
-      return;
-    }
+    const Samples samples(x, classes);
+    const int64_t *counted = countedTargets<int64_t>(stream, pt, samples.count, ignoreIndex, space);
+    forWidth(samples, [&](auto threads) {
+      const auto kernel = crossEntropyBackward<threads.width, X, T>;
+      kernel<<<blocksOf(samples, threads), threads.block, 0, native(stream)>>>(
+          samples, ignoreIndex, counted, logit, static_cast<const int64_t *>(pt), state, gradient);
+    });
+  };
+  const auto ofElements = [&](auto *gradient) {
+    using T = std::remove_pointer_t<decltype(gradient)>;
     const int64_t *counted = countedTargets<float>(stream, pt, x.elements(), ignoreIndex, space);
     const auto kernel = elementBackward<T>;
     kernel<<<blocksFor(x.elements(), blockThreads), blockThreads, 0, native(stream)>>>(
-        kind, x.elements(), ignoredElement(ignoreIndex), counted, px, static_cast<const float *>(pt), weights,
-        gradient);
+        kind, x.elements(), ignoredElement(ignoreIndex), counted, static_cast<const float *>(px),
+        static_cast<const float *>(pt), weights, gradient);
   };
-  stream.launch(node, "loss_backward",
-                [&] { forStored(dx.type, [&](auto *stored) { launch(static_cast<decltype(stored)>(pdx)); }); });
+  stream.launch(node, "loss_backward", [&] {
+    forStored(dx.type, [&](auto *to) {
+      auto *gradient = static_cast<decltype(to)>(pdx);
+      if (kind != LossKind::SoftmaxCrossEntropy)
+        return ofElements(gradient);
+      forStored(logits.type, [&](auto *from) { ofClasses(static_cast<decltype(from)>(px), gradient); });
+    });
+  });
 }
 
 void Loss::countCorrect(Stream &stream, const Tensor &logits, const Tensor &target, const Tensor &count) const {
-  const float *px = stream.data<float>(logits);
-  const int64_t *classes = stream.data<int64_t>(target);
+  void *px = stream.address(logits);
+  const int64_t *wanted = stream.data<int64_t>(target);
   int64_t *result = stream.data<int64_t>(count);
-  const Samples samples(x);
+  const Samples samples(x, classes);
   stream.launch(node, "count_correct", [&] {
-    countCorrectKernel<<<blocksFor(samples.count, blockThreads), blockThreads, 0, native(stream)>>>(samples, px,
-                                                                                                    classes, result);
+    forStored(logits.type, [&](auto *stored) {
+      const auto *logit = static_cast<decltype(stored)>(px);
+      countCorrectKernel<<<blocksFor(samples.count, blockThreads), blockThreads, 0, native(stream)>>>(samples, logit,
+                                                                                                      wanted, result);
+    });
   });
 }
 

@@ -18,7 +18,8 @@ struct Reorder::Impl {
   int64_t outerCount = 1;
   DataType from = DataType::F32, to = DataType::F32;
   bool contiguous = false; ///< both sides in one run
-  int64_t given = 0;       ///< channels of x where y has more, 0 elsewhere; then y has rows of channels, x `across`
+  int64_t given = 0; ///< where y has more of a dimension than x: what a row of y has from x; 0 elsewhere. Rows are
+                     ///< of channels, which x has `across`, or of the dimension and all behind it
 
   void add(const StridedDimension &d) {
     extent[outer] = d.extent, strideX[outer] = d.strideX, strideY[outer] = d.strideY;
@@ -56,7 +57,7 @@ __device__ inline void moveElement(float *to, int64_t from) { *to = static_cast<
 __device__ inline void moveElement(int64_t *to, float from) { *to = wholeNumber(from); }
 
 /// A weight that is rounded on its way from [O, given, window] to [O, window, inner], where 0 is in what is not given;
-/// an image in rows of channels alike, with a window of 1.
+/// an image in rows of channels alike, and a matrix, with a window of 1.
 template <typename Half> struct Turn {
   const float *from;
   Half *to;
@@ -73,7 +74,7 @@ template <typename Half> __global__ void turnKernel(Pieces<Turn<Half>> all) {
     const float *from = p.from + ((at / p.inner - window) * p.given + inner * p.window + window);
     float values[group];
     if (p.inner % group == 0) { // all of them in one row
-      if (p.window == 1 && p.given == p.inner)
+      if (p.window == 1 && p.given % group == 0 && inner + group <= p.given)
         loadVector(values, from);
       else
         for (int i = 0; i < group; ++i)
@@ -184,23 +185,35 @@ void slab(const char *from, int64_t fromStride, char *to, int64_t toStride, int6
 
 } // namespace
 
-/// Whether y is an image's channels in bf16, or those of its weights, and zeros in further channels.
-static bool addsChannels(const Tensor &x, const Tensor &y) {
+/// The dimension of which y, in 16 bits, has more than x, with zeros in what is more: channels of an image or of its
+/// weights, or one of a matrix or vector. -1: none.
+static int paddedDimension(const Tensor &x, const Tensor &y) {
   const Shape &from = x.shape, &to = y.shape;
-  bool fits = x.type == DataType::F32 && isHalf(y.type) && y.layout == Layout::NHWC && from.rank >= 4 &&
-              from.rank == to.rank && from[1] < to[1];
-  for (int d = 0; fits && d < from.rank; ++d)
-    fits = d == 1 || from[d] == to[d];
-  return fits;
+  const bool image = from.rank >= 4;
+  if (x.type != DataType::F32 || !isHalf(y.type) || from.rank != to.rank ||
+      (image ? y.layout != Layout::NHWC : from.rank > 2))
+    return -1;
+  int padded = -1;
+  for (int d = 0; d < from.rank; ++d) {
+    if (from[d] == to[d])
+      continue;
+    if (padded >= 0 || from[d] > to[d] || (image && d != 1))
+      return -1;
+    padded = d;
+  }
+  return padded;
 }
 
 Reorder::Reorder(Node node, const Tensor &x, const Tensor &y, std::initializer_list<int> permutation) : Kernel(node) {
   auto plan = std::make_shared<Impl>();
   impl = plan;
   plan->from = x.type, plan->to = y.type;
-  if (addsChannels(x, y)) {
-    plan->given = x.shape[1], plan->row.extent = y.shape[1];
-    plan->across.extent = x.layout == Layout::NHWC ? 1 : y.shape.elements() / (y.shape[0] * y.shape[1]);
+  if (const int padded = paddedDimension(x, y); padded >= 0) {
+    plan->given = x.shape[padded], plan->row.extent = y.shape[padded];
+    if (x.shape.rank >= 4 && x.layout != Layout::NHWC)
+      plan->across.extent = y.shape.elements() / (y.shape[0] * y.shape[1]);
+    for (int d = padded + 1; x.shape.rank < 4 && d < x.shape.rank; ++d)
+      plan->given *= x.shape[d], plan->row.extent *= x.shape[d];
     return;
   }
   std::vector<StridedDimension> all = reorderDimensions(node, x, y, permutation);

@@ -62,11 +62,12 @@ struct Targets {
   }
 };
 
-double sumCrossEntropies(const float *px, const Targets &targets, const Samples &samples, double *partials) {
+template <typename X>
+double sumCrossEntropies(const X *px, const Targets &targets, const Samples &samples, double *partials) {
   const SmoothedTarget smoothed(targets.smoothing, samples.classes);
   return sumOver(samples.count, partials, [&](int64_t s) {
     const MixedClasses mixed = targets.of(s, samples);
-    const float *line = px + samples.offset(s);
+    const X *line = px + samples.offset(s);
     double all = 0, sum = 0, loss = 0;
     if (mixed.weights[0] != 0 || mixed.weights[1] != 0) {
       all = logSumExp(line, samples.classes, samples.inner);
@@ -75,19 +76,21 @@ double sumCrossEntropies(const float *px, const Targets &targets, const Samples 
     for (int i = 0; i < 2; ++i)
       if (mixed.weights[i] != 0)
         loss += mixed.weights[i] *
-                crossEntropy(all, line[mixed.classes[i] * samples.inner], sum, samples.classes, smoothed);
+                crossEntropy(all, widened(line[mixed.classes[i] * samples.inner]), sum, samples.classes, smoothed);
     return loss;
   });
 }
 
 /// Of the sum above, for one sample.
-template <typename T>
-void differentiate(const float *line, T *gradient, const MixedClasses &mixed, const Samples &samples,
+template <typename X, typename T>
+void differentiate(const X *line, T *gradient, const MixedClasses &mixed, const Samples &samples,
                    const SmoothedTarget &smoothed, int64_t counted) {
   const MixedSlope slope(mixed, smoothed, counted);
   const double shift = slope.all != 0 ? logSumExp(line, samples.classes, samples.inner) : 0;
   for (int64_t k = 0; k < samples.classes; ++k)
-    store(gradient + k * samples.inner, slope.of(probabilityOf(line[k * samples.inner], shift), k));
+    store(gradient + k * samples.inner, slope.of(probabilityOf(widened(line[k * samples.inner]), shift), k));
+  for (int64_t k = samples.classes; k < samples.extent; ++k)
+    store(gradient + k * samples.inner, 0);
 }
 
 PositiveWeights weightsOf(Stream &stream, const Tensor &positives, const Shape &x) {
@@ -96,49 +99,48 @@ PositiveWeights weightsOf(Stream &stream, const Tensor &positives, const Shape &
 
 } // namespace
 
-Loss::Loss(Node node, LossKind kind, Shape x, int64_t ignoreIndex)
-    : Kernel(node), kind(kind), x(x), ignoreIndex(ignoreIndex) {
-  if (kind == LossKind::SoftmaxCrossEntropy && x.rank < 2)
-    throw std::invalid_argument(std::string("loss '") + node + "': logits of rank " + std::to_string(x.rank) +
-                                ", expected at least 2");
+Loss::Loss(Node node, LossKind kind, Shape x, int64_t ignoreIndex, int64_t classes)
+    : Kernel(node), kind(kind), x(x), ignoreIndex(ignoreIndex), classes(classes) {
+  if (kind == LossKind::SoftmaxCrossEntropy)
+    checkLogits(node, x, classes);
   workspace = parts * sizeof(double);
 }
 
 void Loss::forward(Stream &stream, const Tensor &logits, const Tensor &target, const Tensor &loss,
                    const Tensor &scratch, const Tensor &positives) const {
-  const float *px = stream.data<float>(logits);
   const void *pt = stream.address(target);
   float *result = stream.data<float>(loss);
   double *partials = stream.data<double>(scratch);
   const Targets targets(pt, ignoreIndex, stream.session.state);
   const PositiveWeights weights = weightsOf(stream, positives, x);
-  stream.launch(node.as(OpRole::Loss), "loss", [this, px, pt, result, partials, targets, weights] {
-    if (kind == LossKind::SoftmaxCrossEntropy) {
-      const Samples samples(x);
-      const int64_t counted = checkTargets(node, targets.classes, samples, ignoreIndex);
-      *result = meanLoss(sumCrossEntropies(px, targets, samples, partials), counted);
-      return;
-    }
-    const auto *wanted = static_cast<const float *>(pt);
-    const float ignored = ignoredElement(ignoreIndex);
-    const double total = sumOver(x.elements(), partials, [&](int64_t i) {
-      return countsElement(wanted[i], ignored) ? elementLoss(kind, px[i], wanted[i], weights.of(i)) : 0;
+  forStored(node, logits.type, [&](auto *type) {
+    const auto *px = stream.data<Stored<decltype(type)>>(logits);
+    stream.launch(node.as(OpRole::Loss), "loss", [this, px, pt, result, partials, targets, weights] {
+      if (kind == LossKind::SoftmaxCrossEntropy) {
+        const Samples samples(x, classes);
+        const int64_t counted = checkTargets(node, targets.classes, samples, ignoreIndex);
+        *result = meanLoss(sumCrossEntropies(px, targets, samples, partials), counted);
+        return;
+      }
+      const auto *wanted = static_cast<const float *>(pt);
+      const float ignored = ignoredElement(ignoreIndex);
+      const double total = sumOver(x.elements(), partials, [&](int64_t i) {
+        return countsElement(wanted[i], ignored) ? elementLoss(kind, widened(px[i]), wanted[i], weights.of(i)) : 0;
+      });
+      *result = meanLoss(total, countElements(wanted, x.elements(), ignoreIndex));
     });
-    *result = meanLoss(total, countElements(wanted, x.elements(), ignoreIndex));
   });
 }
 
 void Loss::backward(Stream &stream, const Tensor &logits, const Tensor &target, const Tensor &dx, const Tensor &,
                     const Tensor &positives) const {
-  const float *px = stream.data<float>(logits);
   const void *pt = stream.address(target);
   const Targets targets(pt, ignoreIndex, stream.session.state);
   const PositiveWeights weights = weightsOf(stream, positives, x);
-  forStored(node, dx.type, [&](auto *type) {
-    auto *pdx = stream.data<Stored<decltype(type)>>(dx);
+  const auto launch = [&](const auto *px, auto *pdx) {
     stream.launch(node, "loss_backward", [this, px, pt, pdx, targets, weights] {
       if (kind == LossKind::SoftmaxCrossEntropy) {
-        const Samples samples(x);
+        const Samples samples(x, classes);
         const int64_t counted = checkTargets(node, targets.classes, samples, ignoreIndex);
         const SmoothedTarget smoothed(targets.smoothing, samples.classes);
         parallelFor(samples.count, [&](int64_t s) {
@@ -151,26 +153,33 @@ void Loss::backward(Stream &stream, const Tensor &logits, const Tensor &target, 
       const float ignored = ignoredElement(ignoreIndex);
       const auto counted = static_cast<double>(countElements(wanted, x.elements(), ignoreIndex));
       parallelRanges(x.elements(), 1 << 14, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i)
-          store(pdx + i, countsElement(wanted[i], ignored)
-                             ? static_cast<float>(elementGradient(kind, px[i], wanted[i], weights.of(i)) / counted)
-                             : 0);
+        for (int64_t i = begin; i < end; ++i) {
+          const double slope = elementGradient(kind, widened(px[i]), wanted[i], weights.of(i)) / counted;
+          store(pdx + i, countsElement(wanted[i], ignored) ? static_cast<float>(slope) : 0);
+        }
       });
+    });
+  };
+  forStored(node, logits.type, [&](auto *from) {
+    forStored(node, dx.type, [&](auto *to) {
+      launch(stream.data<Stored<decltype(from)>>(logits), stream.data<Stored<decltype(to)>>(dx));
     });
   });
 }
 
 void Loss::countCorrect(Stream &stream, const Tensor &logits, const Tensor &target, const Tensor &count) const {
-  const float *px = stream.data<float>(logits);
-  const int64_t *classes = stream.data<int64_t>(target);
+  const int64_t *wanted = stream.data<int64_t>(target);
   int64_t *result = stream.data<int64_t>(count);
-  stream.launch(node, "count_correct", [this, px, classes, result] {
-    const Samples samples(x);
-    std::atomic<int64_t> correct{0};
-    parallelFor(samples.count, [&](int64_t s) {
-      correct += largestLogit(px + samples.offset(s), samples.classes, samples.inner) == classes[s];
+  forStored(node, logits.type, [&](auto *type) {
+    const auto *px = stream.data<Stored<decltype(type)>>(logits);
+    stream.launch(node, "count_correct", [this, px, wanted, result] {
+      const Samples samples(x, classes);
+      std::atomic<int64_t> correct{0};
+      parallelFor(samples.count, [&](int64_t s) {
+        correct += largestLogit(px + samples.offset(s), samples.classes, samples.inner) == wanted[s];
+      });
+      *result += correct;
     });
-    *result += correct;
   });
 }
 

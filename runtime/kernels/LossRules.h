@@ -5,32 +5,47 @@
 #include "runtime/Kernels.h"
 #include "runtime/Math.h"
 #include "runtime/Random.h"
+#include "runtime/kernels/BFloat16.h"
+#include "runtime/kernels/Float16.h"
 
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
+#include <string>
 
 namespace sluice {
 
-/// x [N,K,...]: sample s has its K logits at `offset(s)`, `inner` apart.
+/// x [N,K,...]: sample s has its K logits at `offset(s)`, `inner` apart. The first `classes` of them count.
 struct Samples {
-  int64_t count = 1, classes = 1, inner = 1;
-  explicit Samples(const Shape &x) : classes(x[1]) {
+  int64_t count = 1, classes = 1, extent = 1, inner = 1;
+  /// `classes` of 0: all.
+  Samples(const Shape &x, int64_t classes) : classes(classes ? classes : x[1]), extent(x[1]) {
     for (int i = 2; i < x.rank; ++i)
       inner *= x[i];
     count = x[0] * inner;
   }
-  constexpr int64_t offset(int64_t sample) const { return sample / inner * classes * inner + sample % inner; }
+  constexpr int64_t offset(int64_t sample) const { return sample / inner * extent * inner + sample % inner; }
 };
+
+/// Throws std::invalid_argument where logits of this shape have no dimension of classes, or not so many of them.
+inline void checkLogits(const char *node, const Shape &x, int64_t classes) {
+  if (x.rank < 2)
+    throw std::invalid_argument(std::string("loss '") + node + "': logits of rank " + std::to_string(x.rank) +
+                                ", expected at least 2");
+  if (classes < 0 || classes > x[1])
+    throw std::invalid_argument(std::string("loss '") + node + "': " + std::to_string(classes) + " classes of " +
+                                std::to_string(x[1]) + " logits");
+}
 
 /// log(sum(exp(x))) over `classes` logits that lie `step` apart. Each exponential is a float's, because most GPUs take
 /// many times as long for a double's, and vocabularies have tens of thousands; they are added in double.
-SLUICE_KERNEL double logSumExp(const float *x, int64_t classes, int64_t step) {
-  float largest = x[0];
+template <typename X> SLUICE_KERNEL double logSumExp(const X *x, int64_t classes, int64_t step) {
+  float largest = widened(x[0]);
   for (int64_t k = 1; k < classes; ++k)
-    largest = std::max(largest, x[k * step]);
+    largest = std::max(largest, widened(x[k * step]));
   double sum = 0;
   for (int64_t k = 0; k < classes; ++k)
-    sum += static_cast<double>(exponential(x[k * step] - largest));
+    sum += static_cast<double>(exponential(widened(x[k * step]) - largest));
   return static_cast<double>(largest) + std::log(sum);
 }
 
@@ -106,10 +121,10 @@ SLUICE_KERNEL float meanLoss(double sum, int64_t counted) {
 }
 
 /// Sum of `classes` logits that lie `step` apart.
-SLUICE_KERNEL double sumOfLogits(const float *x, int64_t classes, int64_t step) {
+template <typename X> SLUICE_KERNEL double sumOfLogits(const X *x, int64_t classes, int64_t step) {
   double sum = 0;
   for (int64_t k = 0; k < classes; ++k)
-    sum += static_cast<double>(x[k * step]);
+    sum += static_cast<double>(widened(x[k * step]));
   return sum;
 }
 
@@ -154,10 +169,10 @@ SLUICE_KERNEL double elementGradient(LossKind kind, float x, float target, doubl
 }
 
 /// Index of the largest logit; the first of equals.
-SLUICE_KERNEL int64_t largestLogit(const float *x, int64_t classes, int64_t step) {
+template <typename X> SLUICE_KERNEL int64_t largestLogit(const X *x, int64_t classes, int64_t step) {
   int64_t best = 0;
   for (int64_t k = 1; k < classes; ++k)
-    if (x[k * step] > x[best * step])
+    if (widened(x[k * step]) > widened(x[best * step]))
       best = k;
   return best;
 }

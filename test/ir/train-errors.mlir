@@ -266,6 +266,23 @@ func.func @softmax_cross_entropy_c1(%x: tensor<2x3xf32>, %t: tensor<3xi64>) {
 
 // -----
 
+func.func @softmax_cross_entropy_c2(%x: tensor<2x3xf32>, %t: tensor<2xi64>) {
+  // expected-error @below {{4 classes of the 3 of 'tensor<2x3xf32>'}}
+  // expected-error @below {{failed to infer returned types}}
+  %l = train.softmax_cross_entropy %x, %t {classes = 4 : i64} : (tensor<2x3xf32>, tensor<2xi64>) -> tensor<f32>
+  return
+}
+
+// -----
+
+func.func @count_correct_c1(%x: tensor<2x3xf32>, %t: tensor<2xi64>) {
+  // expected-error @below {{0 classes of the 3 of 'tensor<2x3xf32>'}}
+  %n = train.count_correct %x, %t {classes = 0 : i64} : (tensor<2x3xf32>, tensor<2xi64>) -> tensor<i64>
+  return
+}
+
+// -----
+
 func.func @mse_c1(%x: tensor<2x3xf32>, %t: tensor<3x2xf32>) {
   // expected-error @below {{against a target of}}
   // expected-error @below {{failed to infer returned types}}
@@ -615,6 +632,24 @@ func.func @cast_c2(%x: tensor<2x3x4x4xf32>) {
 
 // -----
 
+func.func @cast_c2_matrix(%x: tensor<5x3xf32>) {
+  %rows = train.cast %x : (tensor<5x3xf32>) -> tensor<8x3xbf16>
+  %columns = train.cast %x : (tensor<5x3xf32>) -> tensor<5x8xf16>
+  // expected-error @below {{changes no element type, or more than that and the layout}}
+  %both = train.cast %x : (tensor<5x3xf32>) -> tensor<8x8xbf16>
+  return
+}
+
+// -----
+
+func.func @cast_c2_fewer(%x: tensor<5x3xf32>) {
+  // expected-error @below {{changes no element type, or more than that and the layout}}
+  %y = train.cast %x : (tensor<5x3xf32>) -> tensor<4x3xbf16>
+  return
+}
+
+// -----
+
 func.func @softmax_backward_c1(%d: tensor<2x3xf32>) {
   // expected-error @below {{softmax axis 2 of}}
   %dx = train.softmax_backward %d, %d {axis = 2 : i64} : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
@@ -658,6 +693,22 @@ func.func @loss_backward_c1_target(%x: tensor<2x3xf32>, %t: tensor<3xi64>) {
 func.func @loss_backward_c1_weights(%x: tensor<2x3xf32>, %w: tensor<1x3xf32>) {
   // expected-error @below {{of mse takes no weights}}
   %dx = train.loss_backward mse %x, %x, %w : (tensor<2x3xf32>, tensor<2x3xf32>, tensor<1x3xf32>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @loss_backward_c2(%x: tensor<2x3xf32>) {
+  // expected-error @below {{of mse has no classes}}
+  %dx = train.loss_backward mse %x, %x {classes = 3 : i64} : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @loss_backward_c2_number(%x: tensor<2x3xf32>, %t: tensor<2xi64>) {
+  // expected-error @below {{4 classes of the 3 of 'tensor<2x3xf32>'}}
+  %dx = train.loss_backward softmax_cross_entropy %x, %t {classes = 4 : i64} : (tensor<2x3xf32>, tensor<2xi64>) -> tensor<2x3xf32>
   return
 }
 

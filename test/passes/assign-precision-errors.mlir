@@ -71,9 +71,17 @@ func.func @cast_c1_shape(%a: tensor<4x8xf32>) {
 
 // -----
 
-func.func @loss_is_wide(%x: tensor<4x10xbf16>, %target: tensor<4xi64>) {
+func.func @loss_is_wide(%x: tensor<4x10xbf16>, %target: tensor<4x10xf32>) {
   // expected-error @below {{operand #0 must be ranked tensor of 32-bit float values, static, of at most 6 dimensions and less than 2^63 bytes, but got 'tensor<4x10xbf16>'}}
-  %loss = train.softmax_cross_entropy %x, %target : (tensor<4x10xbf16>, tensor<4xi64>) -> tensor<f32>
+  %loss = train.mse %x, %target : (tensor<4x10xbf16>, tensor<4x10xf32>) -> tensor<f32>
+  return
+}
+
+// -----
+
+func.func @loss_backward_is_wide(%x: tensor<4x10xbf16>, %target: tensor<4x10xf32>) {
+  // expected-error @below {{operand 0 is 'tensor<4x10xbf16>', it must be f32}}
+  %dx = train.loss_backward mse %x, %target : (tensor<4x10xbf16>, tensor<4x10xf32>) -> tensor<4x10xbf16>
   return
 }
 

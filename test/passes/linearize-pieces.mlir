@@ -57,4 +57,22 @@ module {
     %l = train.mul %k, %k : (tensor<1x16x4x4xf32, #train.layout<nhwc>>, tensor<1x16x4x4xf32, #train.layout<nhwc>>) -> tensor<1x16x4x4xf32, #train.layout<nhwc>>
     return %v, %j, %l : tensor<64xf32>, tensor<2x8x4x4xf32, #train.layout<nhwc>>, tensor<1x16x4x4xf32, #train.layout<nhwc>>
   }
+
+  // What is read of a root may lack an eighth of it at the end, padding, but no more, and nothing in front.
+  // CHECK-LABEL: func.func @padded
+  // CHECK: train.slice %{{.*}} {axis = 0 : i64, length = 56 : i64, piece, start = 0 : i64}
+  // CHECK: train.slice %{{.*}} {axis = 0 : i64, length = 48 : i64, start = 0 : i64}
+  // CHECK: train.slice %{{.*}} {axis = 0 : i64, length = 56 : i64, start = 8 : i64}
+  func.func @padded(%x: tensor<64x8xf32>) {
+    %a = train.mul %x, %x : (tensor<64x8xf32>, tensor<64x8xf32>) -> tensor<64x8xf32>
+    %b = train.add %x, %x : (tensor<64x8xf32>, tensor<64x8xf32>) -> tensor<64x8xf32>
+    %c = train.sub %x, %x : (tensor<64x8xf32>, tensor<64x8xf32>) -> tensor<64x8xf32>
+    %p = train.slice %a {axis = 0 : i64, length = 56 : i64, start = 0 : i64} : (tensor<64x8xf32>) -> tensor<56x8xf32>
+    %q = train.slice %b {axis = 0 : i64, length = 48 : i64, start = 0 : i64} : (tensor<64x8xf32>) -> tensor<48x8xf32>
+    %r = train.slice %c {axis = 0 : i64, length = 56 : i64, start = 8 : i64} : (tensor<64x8xf32>) -> tensor<56x8xf32>
+    %pp = train.mul %p, %p : (tensor<56x8xf32>, tensor<56x8xf32>) -> tensor<56x8xf32>
+    %qq = train.mul %q, %q : (tensor<48x8xf32>, tensor<48x8xf32>) -> tensor<48x8xf32>
+    %rr = train.mul %r, %r : (tensor<56x8xf32>, tensor<56x8xf32>) -> tensor<56x8xf32>
+    return
+  }
 }

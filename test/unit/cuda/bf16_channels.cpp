@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Channels of zeros that casts add to images and weights, which change no bit of what convolutions make of them.
+// Zeros that casts add to images, weights, matrices and rows; those in channels change no bit of what convolutions make
+// of them.
 #include "test/unit/cuda/Halves.h"
 
 namespace sluice {
@@ -24,6 +25,36 @@ TEST(HALF(Cast), AddsChannelsOfZeros) {
           want[i / 105 * static_cast<size_t>(more) * 35 + i % 105] = values[i];
         EXPECT_EQ(h.read(y), halves(want));
       }
+}
+
+/// Of a matrix's rows or columns, and of a row, alone and among others of a launch; runs of eight begin where slots do,
+/// or not.
+TEST(HALF(Cast), AddsRowsAndColumnsOfZeros) {
+  const auto check = [](const Shape &from, const Shape &to) {
+    for (const bool gathers : {false, true}) {
+      Harness h;
+      const Numbers values = randomNumbers(from.elements(), 1);
+      const Tensor x = h.tensor(from, Layout::RowMajor, values), y = h.tensor(to, Layout::RowMajor, half);
+      if (gathers)
+        gather(h.session.compute);
+      const Reorder reorder("w", x, y, {});
+      reorder.run(h.session.compute, x, y);
+      if (gathers)
+        launchGathered(h.session.compute);
+      const auto own = static_cast<size_t>(from[from.rank - 1]), wide = static_cast<size_t>(to[to.rank - 1]);
+      Numbers want(static_cast<size_t>(to.elements()));
+      for (size_t i = 0; i < values.size(); ++i)
+        want[i / own * wide + i % own] = values[i];
+      EXPECT_EQ(h.read(y), halves(want));
+    }
+  };
+  check({21, 32}, {64, 32});
+  check({21, 5}, {64, 5});
+  check({3, 7}, {5, 7});
+  check({32, 21}, {32, 64});
+  check({7, 24}, {7, 64});
+  check({5, 3}, {5, 7});
+  check({521}, {576});
 }
 
 Numbers withZeros(const Numbers &values, const Shape &shape, int64_t channels) {

@@ -62,6 +62,40 @@ TEST(HALF(Loss), RoundsItsGradientOnce) {
   }
 }
 
+/// Logits of 16 bits are widened where they are read: what comes of them is what comes of such floats. The gradient may
+/// take their bytes.
+TEST(HALF(Loss), ReadsLogitsOfHalves) {
+  for (const Shape &shape : {Shape{16, 10}, Shape{3, 1000}, Shape{2, 5, 4, 3}, Shape{2, 5008}}) {
+    const int64_t count = shape.elements() / shape[1], own = shape[1] - 3;
+    std::vector<int64_t> ids;
+    for (int64_t s = 0; s < count; ++s)
+      ids.push_back(s % 4 == 3 ? -100 : s * 7 % own);
+    const Numbers logits = halves(randomNumbers(shape.elements(), 1, 3));
+    Harness h;
+    h.session.state.labelSmoothing = 0.1f;
+    const Tensor wide = h.tensor(shape, Layout::RowMajor, logits),
+                 narrow = h.tensor(shape, Layout::RowMajor, logits, half), target = h.classes(ids), loss = h.tensor({}),
+                 dx = h.tensor(shape, Layout::RowMajor, half), correct = h.classes({0});
+    const Loss entropy("loss", LossKind::SoftmaxCrossEntropy, shape, -100, own);
+    const Tensor space = h.workspace(entropy);
+    const auto run = [&](const Tensor &x, const Tensor &gradient) {
+      entropy.forward(h.session.compute, x, target, loss, space);
+      entropy.countCorrect(h.session.compute, x, target, correct);
+      entropy.backward(h.session.compute, x, target, gradient, space);
+      Numbers found = h.read(gradient);
+      found.push_back(h.read(loss)[0]);
+      int64_t number;
+      h.session.read(correct, &number);
+      h.session.write(correct, std::vector<int64_t>{0}.data());
+      found.push_back(static_cast<double>(number));
+      return found;
+    };
+    const Numbers want = run(wide, dx);
+    EXPECT_EQ(run(narrow, dx), want);
+    EXPECT_EQ(run(narrow, narrow), want);
+  }
+}
+
 TEST(HALF(Cast), KeepsNaN) {
   Harness h;
   const Tensor x = h.tensor({3}, Layout::RowMajor, {1, std::nan(""), 2}), y = h.tensor({3}, Layout::RowMajor, half);
