@@ -5,90 +5,13 @@
 #include "runtime/cuda/Device.h"
 #include "runtime/cuda/IdNote.h"
 #include "runtime/cuda/Launch.h"
-#include "runtime/cuda/Storage.h"
-#include "runtime/kernels/LossRules.h"
+#include "runtime/cuda/SampleThreads.h"
 
 namespace sluice {
 
 namespace {
 
 __device__ inline double notANumber() { return nan(""); }
-
-/// The threads of one sample: one where its logits are apart, a warp where they are not, longThreads where there are
-/// many: then few samples are at work at once, and what is read twice is in the second-level cache the second time.
-constexpr int longThreads = 512;
-constexpr int64_t manyClasses = 4096;
-
-template <int Width> struct SampleThreads {
-  static constexpr int width = Width;
-  static constexpr int perBlock = Width > blockThreads ? 1 : blockThreads / Width;
-  static constexpr int block = Width > blockThreads ? Width : blockThreads;
-
-  static __device__ int lane() { return static_cast<int>(threadIdx.x) % Width; }
-  static __device__ int64_t first() { return blockIdx.x * static_cast<int64_t>(perBlock) + threadIdx.x / Width; }
-
-  /// Over all threads of the sample, in a fixed order, in each of them. `shared`: one value a warp.
-  template <typename T, typename Over> static __device__ T all(T value, T *shared, const Over &over) {
-    if constexpr (Width > 1)
-      for (int distance = 16; distance > 0; distance /= 2)
-        value = over(value, __shfl_xor_sync(0xffffffffu, value, distance));
-    if constexpr (Width > 32) {
-      __syncthreads();
-      if (threadIdx.x % 32 == 0)
-        shared[threadIdx.x / 32] = value;
-      __syncthreads();
-      value = shared[0];
-      for (int warp = 1; warp < Width / 32; ++warp)
-        value = over(value, shared[warp]);
-    }
-    return value;
-  }
-  static __device__ double sum(double value, double *shared) {
-    return all(value, shared, [](double a, double b) { return a + b; });
-  }
-};
-
-/// log(sum(exp(x))) as largest + log(sum), so that floats lose nothing in a difference to the largest.
-struct LogSum {
-  float largest, logarithm;
-  __device__ double whole() const { return static_cast<double>(largest) + static_cast<double>(logarithm); }
-  __device__ float probability(float x) const { return exponential(x - largest - logarithm); }
-};
-
-/// In one pass over the logits, of which eight are read at once. What is -infinity adds nothing.
-template <int Width, typename X> __device__ LogSum logSum(const X *x, const Samples &samples, double *shared) {
-  constexpr int unrolled = 8;
-  using Threads = SampleThreads<Width>;
-  float largest = -INFINITY;
-  double sum = 0;
-  for (int64_t begin = Threads::lane(); begin < samples.classes; begin += unrolled * Width) {
-    float values[unrolled], before = largest, part = 0;
-#pragma unroll
-    for (int j = 0; j < unrolled; ++j) {
-      const int64_t k = begin + j * Width;
-      values[j] = k < samples.classes ? widened(x[k * samples.inner]) : -INFINITY;
-      largest = values[j] > largest ? values[j] : largest;
-    }
-    if (largest > before)
-      sum *= static_cast<double>(exponential(before - largest));
-#pragma unroll
-    for (int j = 0; j < unrolled; ++j)
-      part += values[j] == -INFINITY ? 0 : exponential(values[j] - largest);
-    sum += static_cast<double>(part);
-  }
-  auto *floats = reinterpret_cast<float *>(shared);
-  const float most = Threads::all(largest, floats, [](float a, float b) { return b > a ? b : a; });
-  if (largest < most)
-    sum *= static_cast<double>(exponential(largest - most));
-  return {most, static_cast<float>(log(Threads::sum(sum, shared)))};
-}
-
-template <int Width, typename X> __device__ double sumOfLogits(const X *x, const Samples &samples, double *shared) {
-  double sum = 0;
-  for (int64_t k = SampleThreads<Width>::lane(); k < samples.classes; k += Width)
-    sum += static_cast<double>(widened(x[k * samples.inner]));
-  return SampleThreads<Width>::sum(sum, shared);
-}
 
 /// How many targets are not `ignored`; one block.
 template <typename Target>
@@ -102,20 +25,19 @@ __global__ void countTargets(const Target *target, int64_t count, Target ignored
     *counted = sum;
 }
 
-/// Part blockIdx.x of the samples; Width threads a sample.
-template <int Width, typename X>
-__global__ void __launch_bounds__(SampleThreads<Width>::block)
+/// Part blockIdx.x of the samples.
+template <typename Threads, typename X>
+__global__ void __launch_bounds__(Threads::block)
     crossEntropyPart(Samples samples, int64_t ignoreIndex, const X *x, const int64_t *target, const DeviceState *state,
                      IdNote note, double *partials) {
-  using Threads = SampleThreads<Width>;
   __shared__ double shared[Threads::block / 32];
   const SmoothedTarget smoothed(state->labelSmoothing, samples.classes);
   const int64_t begin = samples.count * blockIdx.x / gridDim.x, end = samples.count * (blockIdx.x + 1) / gridDim.x;
   double sum = 0;
-  for (int64_t s = begin + threadIdx.x / Width; s < end; s += Threads::perBlock) {
+  for (int64_t s = begin + threadIdx.x / Threads::width; s < end; s += Threads::perBlock) {
     const X *line = x + samples.offset(s);
-    const double all = logSum<Width>(line, samples, shared).whole();
-    const double total = smoothed.others == 0 ? 0 : sumOfLogits<Width>(line, samples, shared);
+    const double all = logSum<Threads>(line, samples, shared).whole();
+    const double total = smoothed.others == 0 ? 0 : sumOfLogits<Threads>(line, samples, shared);
     if (Threads::lane() != 0)
       continue;
     const MixedClasses mixed(target, s, samples.count, ignoreIndex, state->mixShare, state->mixBatch);
@@ -161,24 +83,28 @@ __global__ void finishLoss(const double *partials, int parts, int64_t count, con
 }
 
 /// dx may be x: a thread writes where it has read, after all of the sample were read for their sum.
-template <int Width, typename X, typename T>
-__global__ void __launch_bounds__(SampleThreads<Width>::block)
+template <typename Threads, typename X, typename T>
+__global__ void __launch_bounds__(Threads::block)
     crossEntropyBackward(Samples samples, int64_t ignoreIndex, const int64_t *counted, const X *x,
                          const int64_t *target, const DeviceState *state, T *dx) {
-  using Threads = SampleThreads<Width>;
   __shared__ double shared[Threads::block / 32];
   const SmoothedTarget smoothed(state->labelSmoothing, samples.classes);
   const int64_t count = counted ? *counted : samples.count;
   for (int64_t s = Threads::first(); s < samples.count; s += static_cast<int64_t>(gridDim.x) * Threads::perBlock) {
     const int64_t at = samples.offset(s);
-    const LogSum sum = logSum<Width>(x + at, samples, shared);
+    const LogSum sum = logSum<Threads>(x + at, samples, shared);
     const MixedSlope slope(MixedClasses(target, s, samples.count, ignoreIndex, state->mixShare, state->mixBatch),
                            smoothed, count);
-#pragma unroll 8
-    for (int64_t k = Threads::lane(); k < samples.classes; k += Width)
-      store(dx + at + k * samples.inner, slope.of(sum.probability(widened(x[at + k * samples.inner])), k));
-    for (int64_t k = samples.classes + Threads::lane(); k < samples.extent; k += Width)
-      store(dx + at + k * samples.inner, 0.0f);
+    for (int64_t begin = Threads::begin(); begin < samples.extent; begin += Threads::step) {
+      float values[Threads::together];
+      Threads::load(values, x + at, samples, begin);
+#pragma unroll
+      for (int j = 0; j < Threads::together; ++j) {
+        const int64_t k = Threads::classOf(begin, j);
+        values[j] = k < samples.classes ? slope.of(sum.probability(values[j]), k) : 0;
+      }
+      Threads::store(dx + at, samples, begin, values);
+    }
   }
 }
 
@@ -226,19 +152,24 @@ static const int64_t *countedTargets(Stream &stream, const void *target, int64_t
 }
 
 /// Blocks for the samples. Of long ones as many are at work at once as the second-level cache holds.
-template <int Width> static unsigned blocksOf(const Samples &samples, SampleThreads<Width> threads) {
+template <typename Threads> static unsigned blocksOf(const Samples &samples, Threads threads) {
   const unsigned wanted = blocksFor(samples.count, threads.perBlock);
-  return Width > blockThreads
+  return threads.width > blockThreads
              ? std::min(wanted, 2 * static_cast<unsigned>(Device::get().properties.multiProcessorCount))
              : wanted;
 }
 
-/// Calls `launch` with the SampleThreads that suit the samples.
-template <typename Launch> static void forWidth(const Samples &samples, const Launch &launch) {
+static bool isAligned(const void *address) { return reinterpret_cast<size_t>(address) % 16 == 0; }
+
+/// Calls `launch` with the SampleThreads that suit the samples, of which both addresses are read or written.
+template <typename Launch>
+static void forWidth(const Samples &samples, const void *one, const void *other, const Launch &launch) {
   if (samples.inner != 1)
     launch(SampleThreads<1>());
   else if (samples.classes < manyClasses)
     launch(SampleThreads<32>());
+  else if (samples.extent % 8 == 0 && isAligned(one) && isAligned(other))
+    launch(SampleThreads<longThreads, true>());
   else
     launch(SampleThreads<longThreads>());
 }
@@ -265,8 +196,8 @@ void Loss::forward(Stream &stream, const Tensor &logits, const Tensor &target, c
       counted = countedTargets<int64_t>(stream, pt, samples.count, ignoreIndex, reinterpret_cast<char *>(partials));
       forStored(logits.type, [&](auto *stored) {
         const auto *logit = static_cast<decltype(stored)>(px);
-        forWidth(samples, [&](auto threads) {
-          const auto kernel = crossEntropyPart<threads.width, std::remove_pointer_t<decltype(stored)>>;
+        forWidth(samples, logit, logit, [&](auto threads) {
+          const auto kernel = crossEntropyPart<decltype(threads), std::remove_pointer_t<decltype(stored)>>;
           kernel<<<parts, threads.block, 0, native(stream)>>>(samples, ignoreIndex, logit,
                                                               static_cast<const int64_t *>(pt), state, note, partials);
         });
@@ -294,8 +225,8 @@ void Loss::backward(Stream &stream, const Tensor &logits, const Tensor &target, 
     using T = std::remove_pointer_t<decltype(gradient)>;
     const Samples samples(x, classes);
     const int64_t *counted = countedTargets<int64_t>(stream, pt, samples.count, ignoreIndex, space);
-    forWidth(samples, [&](auto threads) {
-      const auto kernel = crossEntropyBackward<threads.width, X, T>;
+    forWidth(samples, logit, gradient, [&](auto threads) {
+      const auto kernel = crossEntropyBackward<decltype(threads), X, T>;
       kernel<<<blocksOf(samples, threads), threads.block, 0, native(stream)>>>(
           samples, ignoreIndex, counted, logit, static_cast<const int64_t *>(pt), state, gradient);
     });
