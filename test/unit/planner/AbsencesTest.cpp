@@ -231,6 +231,37 @@ TEST(Absences, WhatIsWrittenInBetweenIsCopiedAgain) {
   EXPECT_NE(messageOf(checkPlan(net.problem, plan, roomy)).find("of which a copy was made"), std::string::npos);
 }
 
+TEST(Absences, ATimelineOfOpsAndBuffersThatAreNotThereIsRefused) {
+  const Skip net;
+  Plan plan = net.offloaded(false);
+  widenGaps(net.problem, plan, Gaps::Every);
+  const Timeline timeline = simulate(net.problem, plan);
+  int changed = 0;
+  for (size_t i = 0; i < timeline.events.size(); ++i) {
+    const auto refused = [&](auto change) {
+      Timeline wrong = timeline;
+      change(wrong.events[i]);
+      ++changed;
+      return messageOf(checkTimeline(net.problem, plan, wrong));
+    };
+    const bool runs = timeline.events[i].what == Event::What::Run;
+    const std::string what = runs ? "op " : "buffer ", count = runs ? " of 21" : " of 4";
+    for (int index : {-1, 21, 1 << 30})
+      EXPECT_NE(refused([&](Event &e) { (runs ? e.op : e.buffer) = index; }).find(what + std::to_string(index) + count),
+                std::string::npos);
+    for (int stream : {-1, streamCount})
+      EXPECT_NE(refused([&](Event &e) {
+                  e.stream = static_cast<Stream>(stream);
+                }).find("on stream " + std::to_string(stream)),
+                std::string::npos);
+    if (runs)
+      EXPECT_NE(refused([](Event &e) { e.stream = Stream::Codec; }).find("on stream 3 of 1"), std::string::npos);
+    else
+      EXPECT_NE(refused([](Event &e) { e.what = Event::What::Rerun; }).find("op "), std::string::npos);
+  }
+  EXPECT_EQ(changed, 6 * (21 + 3));
+}
+
 TEST(Absences, ATimelineWithoutACopyBackIsRefused) {
   const Skip net;
   Plan plan = net.offloaded(false);
