@@ -16,6 +16,7 @@
 #include "passes/plan/PlanRequest.h"
 #include "passes/plan/ProblemOfStep.h"
 #include "passes/planner/Bounds.h"
+#include "passes/planner/Check.h"
 #include "passes/planner/Errors.h"
 #include "passes/planner/Profile.h"
 #include "passes/planner/Program.h"
@@ -95,6 +96,8 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
     packCopies(problem, request, plan);
     if (failed(checkLossy(plan, request.options)) || failed(checkErrors(problem, plan)))
       return failure();
+    if (Status whole = checkPlan(problem, plan, plan.arenaBytes); !whole) // `codec=` came after the strategy's
+      return module.emitError() << "the plan of strategy '" << request.name << "' fails the checker: " << whole.error();
     notePlan(step, storages, problem, plan, request, summary);
     if (other)
       other->note(summary, std::max(attr::get<attr::Plan>(step).getArena(), evaluation));

@@ -16,7 +16,7 @@ void sluice::packCopies(const planner::Problem &problem, const PlanRequest &requ
     if (request.codec == Codec::None || d.action != Action::Offload || d.codec || !buffer.compared)
       continue;
     const Codec form = request.codec == Codec::Zvc ? Codec::Zvc : packedForm(*factsOf(request.codec), *buffer.compared);
-    if (form && packsOnCopies(buffer, form, problem.home) && // else indices or statistics
+    if (form && packsOnCopies(problem, static_cast<int>(index), form) && // else indices or statistics
         (form.kind != Codec::Zvc || planner::zerosPay(problem, static_cast<int>(index), request.pool > 0)) &&
         planner::mayRound(problem, plan, static_cast<int>(index), form))
       d.codec = form;

@@ -23,27 +23,37 @@ int PlacedAbsences::writtenBefore(int s, int position) const {
   return position;
 }
 
+InFlightDiagnostic PlacedAbsences::refuse(int s, const planner::Decision &d) {
+  return step.emitError() << "the plan wants to " << planner::actionName(d.action) << " '" << storages[s].name << "'";
+}
+
 /// What needs the step to be said: plans may come from a file of IR, and even a checked one may ask for what programs
 /// cannot do.
 LogicalResult PlacedAbsences::check(int s, const planner::Decision &d, const planner::Absence &away) {
-  const int count = ops.size();
-  if (visitorOf(storages[s]))
-    return checkVisit(s, d);
-  auto refuse = [&] {
-    return step.emitError() << "the plan wants to " << planner::actionName(d.action) << " '" << storages[s].name << "'";
-  };
+  const bool visits = !!visitorOf(storages[s]);
   switch (away.kind()) {
   case AbsenceKind::AroundEnd:
-    return refuse() << " around the end of the step, which is for states that are at home elsewhere";
+    if (visits)
+      return checkVisit(s, d);
+    return refuse(s, d) << " around the end of the step, which is for states that are at home elsewhere";
   case AbsenceKind::Between:
-    break;
+    if (!visits)
+      return checkBetween(s, d, away);
+    return refuse(s, d) << " between ops " << away.leaveAfter << " and " << away.neededBy
+                        << "; it is at home elsewhere, and away around the end of the step alone";
   }
+  llvm_unreachable("all kinds return");
+}
+
+/// An absence between two accesses is of what the step makes, in a form that programs can give it.
+LogicalResult PlacedAbsences::checkBetween(int s, const planner::Decision &d, const planner::Absence &away) {
+  const int count = ops.size();
   if (!executable(s, d, away))
-    return refuse() << (d.codec ? " with " + codecName(d.codec) : "") << ", which generated programs cannot do";
+    return refuse(s, d) << (d.codec ? " with " + codecName(d.codec) : "") << ", which generated programs cannot do";
   if (int last = std::max(away.freeBefore, away.neededBy); last >= count)
-    return refuse() << " as far as op " << last << " of " << count;
+    return refuse(s, d) << " as far as op " << last << " of " << count;
   if (int written = writtenBefore(s, away.freeBefore); written > away.leaveAfter)
-    return refuse() << " after op " << away.leaveAfter << ", which op " << written << " is the last to write";
+    return refuse(s, d) << " after op " << away.leaveAfter << ", which op " << written << " is the last to write";
   return success();
 }
 
@@ -52,11 +62,9 @@ LogicalResult PlacedAbsences::checkVisit(int s, const planner::Decision &d) {
   const int count = ops.size();
   const planner::Absence &away = d.absences.front();
   if (d.action != Action::Offload || d.codec || d.absences.size() != 1)
-    return step.emitError() << "the plan wants to " << planner::actionName(d.action) << " '" << storages[s].name << "'"
-                            << (d.codec ? " with " + codecName(d.codec) : "") << ", " << d.absences.size()
-                            << " times; it is at home elsewhere, comes once a step and goes as it is";
-  const bool inOrder =
-      away.kind() == AbsenceKind::AroundEnd && away.returnAfter < away.neededBy && away.freeBefore > away.leaveAfter;
+    return refuse(s, d) << (d.codec ? " with " + codecName(d.codec) : "") << ", " << d.absences.size()
+                        << " times; it is at home elsewhere, comes once a step and goes as it is";
+  const bool inOrder = away.returnAfter < away.neededBy && away.freeBefore > away.leaveAfter;
   if (!inOrder || away.freeBefore > count || writtenBefore(s, count) > away.leaveAfter ||
       writtenBefore(s, away.neededBy) >= 0)
     return step.emitError() << "the plan lets '" << storages[s].name << "' come after op " << away.returnAfter

@@ -32,8 +32,10 @@ public:
   mlir::LogicalResult place();
 
 private:
-  mlir::LogicalResult checkVisit(int s, const planner::Decision &d);
+  mlir::InFlightDiagnostic refuse(int s, const planner::Decision &d);
   mlir::LogicalResult check(int s, const planner::Decision &d, const planner::Absence &away);
+  mlir::LogicalResult checkBetween(int s, const planner::Decision &d, const planner::Absence &away);
+  mlir::LogicalResult checkVisit(int s, const planner::Decision &d);
   void add(int s, const planner::Decision &d);
   int writtenBefore(int s, int position) const;
   bool touches(mlir::Operation *op, int s) const;

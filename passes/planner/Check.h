@@ -19,9 +19,9 @@ Status checkPlan(const Problem &problem, const Plan &plan, Bytes memory);
 /// budget, or whose error nobody knows.
 Status checkErrors(const Problem &problem, const Plan &plan);
 
-/// Replays a timeline of the plan: streams run one thing at a time, ops in order, copies start after what they copy,
-/// content is back before it is read, no byte is reused before its copy out has ended. Names the first violation with
-/// its times.
+/// Replays a timeline of a plan that checkPlan() accepts: events name what the problem has, streams run one thing at a
+/// time, ops in order, copies start after what they copy, content is back before it is read, no byte is reused before
+/// its copy out has ended. Names the first violation with its times.
 Status checkTimeline(const Problem &problem, const Plan &plan, const Timeline &timeline);
 
 } // namespace sluice::planner

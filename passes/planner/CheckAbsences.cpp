@@ -87,19 +87,19 @@ static bool restoresBits(Codec codec) {
 Status PlanCheck::absence(int b, const Decision &d, size_t i) const {
   const Absence &a = d.absences[i];
   const bool returns = factsOf(d.action).returns;
-  const bool rounds = !restoresBits(d.codec);
+  const bool inverts = d.action == Action::Invert, rounds = inverts || !restoresBits(d.codec);
+  const std::string from = inverts ? "an inversion" : codecName(d.codec);
   for (const Use &use : uses[b]) {
     const Run &run = runs[use.run];
     if (rounds && use.writes && run.position < a.freeBefore && problem.ops[run.op].phase != Phase::Forward)
-      return Error{op(run.op) + " of the backward half writes " + buffer(b) + ", which then comes back from " +
-                   codecName(d.codec)};
+      return Error{op(run.op) + " of the backward half writes " + buffer(b) + ", which then comes back from " + from};
     if (run.position > a.leaveAfter && run.position < a.freeBefore && use.writes)
       return Error{op(run.op) + " writes " + buffer(b) + ", of which a copy was made after op " +
                    std::to_string(a.leaveAfter) + ", before it is free at " + std::to_string(a.freeBefore)};
     if (returns && run.position >= a.freeBefore && run.position < a.neededBy)
       return Error{op(run.op) + " uses " + buffer(b) + " at position " + std::to_string(run.position) + ", away from " +
                    std::to_string(a.freeBefore) + " until " + std::to_string(a.neededBy)};
-    if (use.inverts && (!returns || d.action == Action::Invert) && run.position >= a.freeBefore &&
+    if (use.inverts && (!returns || inverts) && run.position >= a.freeBefore &&
         (!returns || run.position == a.neededBy))
       return Error{"an inversion reads " + buffer(b) + " at position " + std::to_string(run.position) +
                    ", where it is not on the device since " + std::to_string(a.freeBefore)};
@@ -107,8 +107,7 @@ Status PlanCheck::absence(int b, const Decision &d, size_t i) const {
       return Error{op(run.op) + " uses " + buffer(b) + " raw at position " + std::to_string(run.position) +
                    ", encoded since " + std::to_string(a.freeBefore)};
     if (rounds && run.position >= a.neededBy && !run.again && problem.ops[run.op].phase == Phase::Forward)
-      return Error{op(run.op) + " of the forward half uses " + buffer(b) + " after it came back from " +
-                   codecName(d.codec)};
+      return Error{op(run.op) + " of the forward half uses " + buffer(b) + " after it came back from " + from};
     if (!returns && use.writes && run.position >= a.freeBefore)
       return Error{op(run.op) + " writes " + buffer(b) + " at position " + std::to_string(run.position) +
                    ", encoded since " + std::to_string(a.freeBefore)};

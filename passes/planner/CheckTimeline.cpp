@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replays a timeline against its plan: who ran when, whether that was allowed, and which bytes were on the device
-// meanwhile.
+// Replays a timeline against its plan: who ran when, and which bytes were on the device meanwhile.
 #include "passes/planner/Check.h"
 
 #include <algorithm>
@@ -15,7 +14,7 @@ struct Span {
   Seconds start, end;
 };
 
-/// One timeline. The first step, over all streams, and the second, over compute, leave `starts` and `ends` by position,
+/// One timeline. The steps over all streams and over compute leave `starts` and `ends` by position,
 /// which copies are then held against.
 class TimelineCheck {
 public:
@@ -23,14 +22,15 @@ public:
       : problem(problem), plan(plan), timeline(timeline) {}
 
   Status check() {
-    for (auto step : {&TimelineCheck::streams, &TimelineCheck::order, &TimelineCheck::codecs, &TimelineCheck::collect,
-                      &TimelineCheck::transfers, &TimelineCheck::contention})
+    for (auto step : {&TimelineCheck::indices, &TimelineCheck::streams, &TimelineCheck::order, &TimelineCheck::codecs,
+                      &TimelineCheck::collect, &TimelineCheck::transfers, &TimelineCheck::contention})
       if (Status status = (this->*step)(); !status)
         return status;
     return Success{};
   }
 
 private:
+  Status indices();
   Status streams();
   Status order();
   Status codecs();
@@ -72,6 +72,20 @@ std::string text(Seconds a) {
   s.precision(12);
   s << a;
   return s.str();
+}
+
+/// Ops run on compute, and all that is named is there, so that nothing after it reads beyond an array.
+Status TimelineCheck::indices() {
+  for (const Event &e : timeline.events) {
+    const bool runs = e.what == Event::What::Run || e.what == Event::What::Rerun;
+    const int index = runs ? e.op : e.buffer, count = runs ? problem.ops.size() : problem.buffers.size();
+    const int stream = indexOf(e.stream), streams = runs ? indexOf(Stream::Compute) + 1 : streamCount;
+    if (index < 0 || index >= count || stream < 0 || stream >= streams)
+      return Error{"event at " + text(e.start) + " is of " + (runs ? "op " : "buffer ") + std::to_string(index) +
+                   " of " + std::to_string(count) + ", on stream " + std::to_string(stream) + " of " +
+                   std::to_string(streams)};
+  }
+  return Success{};
 }
 
 /// One thing at a time on each stream, by start; a link without duplex is one stream for both directions.
@@ -176,8 +190,7 @@ Status TimelineCheck::codecs() {
   return Success{};
 }
 
-/// Copies and jobs of the codec stream by buffer, each on the stream of its arena and of a buffer whose action has
-/// such.
+/// Copies and jobs of the codec stream by buffer, on its arena's stream, of buffers whose action has such.
 Status TimelineCheck::collect() {
   for (const Event &e : timeline.events) {
     if (e.stream == Stream::Compute)

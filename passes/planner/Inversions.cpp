@@ -38,6 +38,7 @@ private:
   const Problem &problem;
   Plan &plan;
   const std::vector<Accesses> accesses;
+  int backward = 0; ///< first position after the forward half
   std::vector<int> inverted;
   std::vector<int> wanted;      ///< by buffer: position before which the content must be there again
   std::vector<int> last;        ///< last position that accesses it without the plan's inversions
@@ -59,9 +60,9 @@ void Placement::collect() {
     if (accesses[b].firstLater >= 0)
       wanted[b] = accesses[b].firstLater;
   }
-  for (int k = n - 1; k >= 0 && problem.ops[k].phase != Phase::Forward; --k)
-    for (int b : problem.ops[k].writes)
-      overwritten[b] = k;
+  for (backward = n; backward > 0 && problem.ops[backward - 1].phase != Phase::Forward; --backward)
+    for (int b : problem.ops[backward - 1].writes)
+      overwritten[b] = backward - 1;
   std::vector<bool> ran(n, false);
   for (const Recompute &r : plan.recomputes)
     for (int op : r.ops) {
@@ -137,7 +138,7 @@ void Placement::place(int b) {
     return;
   state[b] = State::Visiting;
   const Inversion &inversion = *problem.buffers[b].inversion;
-  const int first = std::max(earliest(inversion), accesses[b].lastForward + 2);
+  const int first = std::max({earliest(inversion), accesses[b].lastForward + 2, backward});
   int latest = std::min(wanted[b], inversion.latest);
   for (int source : inversion.sources)
     latest = std::min(latest, overwritten[source]);

@@ -7,10 +7,10 @@
 
 namespace sluice::planner {
 
-/// Gives every Invert decision its absence, which ends after all its sources are there, before the first
-/// access to the content, before a source is overwritten or a parameter changes, and in between where the least bytes
-/// live for the fewest positions. Recomputed ops must be in the plan. Decisions without such a place, as those of two
-/// buffers that are rebuilt from each other, become Keep.
+/// Gives every Invert decision its absence, which ends in the backward half, as the content is rebuilt inexactly: after
+/// all its sources are there, before the first access to the content, before a source is overwritten or a parameter
+/// changes, and in between where the least bytes live for the fewest positions. Recomputed ops must be in the plan.
+/// Decisions without such a place, as those of two buffers that are rebuilt from each other, become Keep.
 void placeInversions(const Problem &problem, Plan &plan);
 
 /// Whether the buffer's content may come back from `codec`, where the plan's absences are placed. Forward

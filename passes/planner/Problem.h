@@ -126,17 +126,6 @@ struct Buffer {
 /// The codecs of copies whose size follows from the raw bytes: Problem::codecRates has them.
 constexpr bool packsByRawBytes(Codec codec) { return codec == Codec::Zvc || codec == Codec::Fp16; }
 
-/// Whether copies to the arena can pack the buffer with this codec: with those that it has a packed form of, and with
-/// the two whose size follows from the raw bytes. Halves are as small as fp16 makes floats.
-inline bool packsOnCopies(const Buffer &buffer, Codec codec, Space home) {
-  if (!factsOf(home).packs)
-    return false;
-  if (packsByRawBytes(codec))
-    return codec.kind == Codec::Zvc ? buffer.elementBytes > 0 : buffer.elementBytes == 4;
-  return !readDirectly(codec) && std::any_of(buffer.encodings.begin(), buffer.encodings.end(),
-                                             [&](const Encoding &form) { return form.codec == codec; });
-}
-
 /// Share of the bytes that zvc keeps: the elements that are not zero and one bit per element; at most 1.
 inline double keptShare(const Buffer &buffer) {
   return buffer.elementBytes > 0 ? std::min(1.0, 1 - buffer.zeroFraction + 0.125 / buffer.elementBytes) : 1;
@@ -183,6 +172,24 @@ inline Space homeOf(const Problem &problem, int buffer) {
 }
 inline const Link &linkOf(const Problem &problem, int buffer) {
   return problem.buffers[buffer].visits ? problem.visitorsLink : problem.link;
+}
+
+/// Whether the speed is known of copies with a codec whose size follows from the raw bytes.
+inline bool copiesWith(const Problem &problem, Codec codec) {
+  return std::any_of(problem.codecRates.begin(), problem.codecRates.end(),
+                     [&](const auto &rate) { return rate.first == codec; });
+}
+
+/// Whether copies of what is offloaded can pack the buffer with this codec: with those that it has a packed form of,
+/// and with the two whose size follows from the raw bytes. Halves are as small as fp16 makes floats.
+inline bool packsOnCopies(const Problem &problem, int buffer, Codec codec) {
+  const Buffer &what = problem.buffers[buffer];
+  if (!factsOf(problem.home).packs)
+    return false;
+  if (packsByRawBytes(codec))
+    return copiesWith(problem, codec) && (codec.kind == Codec::Zvc ? what.elementBytes > 0 : what.elementBytes == 4);
+  return !readDirectly(codec) && std::any_of(what.encodings.begin(), what.encodings.end(),
+                                             [&](const Encoding &form) { return form.codec == codec; });
 }
 
 } // namespace sluice::planner

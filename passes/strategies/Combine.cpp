@@ -53,11 +53,6 @@ void Combiner::encode(Plan &plan) const {
   }
 }
 
-bool Combiner::copiesWith(Codec codec) const {
-  return std::any_of(problem.codecRates.begin(), problem.codecRates.end(),
-                     [&](const auto &rate) { return rate.first == codec; });
-}
-
 /// Marks buffers that have a place to be rebuilt at.
 void Combiner::invert(const std::vector<int> &buffers, Plan &plan) const {
   for (int b : buffers) {
@@ -93,11 +88,10 @@ void Combiner::leave(const Choice &choice, Plan &plan) const {
 void Combiner::setCodecs(const Choice &choice, Plan &plan) const {
   if (choice.rates)
     return lossy.packCopies(*choice.rates, plan);
-  if (!choice.codec || (packsByRawBytes(choice.codec) && !copiesWith(choice.codec)))
+  if (!choice.codec)
     return;
   for (int b = 0; b < static_cast<int>(problem.buffers.size()); ++b)
-    if (Decision &d = plan.decisions[b]; d.action == Action::Offload &&
-                                         packsOnCopies(problem.buffers[b], choice.codec, problem.home) &&
+    if (Decision &d = plan.decisions[b]; d.action == Action::Offload && packsOnCopies(problem, b, choice.codec) &&
                                          mayRound(problem, plan, b, choice.codec))
       d.codec = choice.codec.kind != Codec::Zvc || zerosPay(problem, b, false) ? choice.codec : Codec();
 }

@@ -49,8 +49,6 @@ public:
   /// The choice's tensors inverted, compressed and offloaded, with their codecs and the longest gaps, as `choice` says;
   /// when they leave and return is the caller's to place. Nothing is recomputed.
   Plan marked(const Choice &choice) const;
-  /// True when copies between device and host can apply a codec whose size follows from the raw bytes.
-  bool copiesWith(Codec codec) const;
   bool can(Ability ability) const { return options.executable.has(ability); }
 
   const Problem &problem;

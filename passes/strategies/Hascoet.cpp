@@ -34,11 +34,11 @@
 
 namespace sluice::planner {
 
-/// Algorithms 1 and 2 for what the choice moves.
+/// Algorithms 1 and 2 for what the choice moves. The second goes first: what it fetches early is on the device beside
+/// what the first has still to copy out.
 static Attempt asWritten(const Combiner &combiner, const Choice &choice) {
   const Problem &problem = combiner.problem;
   Plan plan = combiner.marked(choice);
-  delayDepartures(problem, combiner.memory, plan, false);
   std::map<int, std::vector<int>> fetchedFor; // by position of the first reader
   for (int b = 0; b < static_cast<int>(plan.decisions.size()); ++b)
     if (plan.decisions[b].action == Action::Offload)
@@ -54,6 +54,7 @@ static Attempt asWritten(const Combiner &combiner, const Choice &choice) {
     }
     above = reader;
   }
+  delayDepartures(problem, combiner.memory, plan, false);
   return measured(problem, combiner.memory, std::move(plan));
 }
 

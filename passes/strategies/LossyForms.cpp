@@ -212,16 +212,12 @@ void LossyForms::addCopies(int b) {
     if (std::isfinite(form.squared))
       copies[b].push_back(form);
   };
-  const auto hasRate = [&](Codec codec) {
-    return usable.has(codec) && packsOnCopies(buffer, codec, problem.home) &&
-           std::any_of(problem.codecRates.begin(), problem.codecRates.end(),
-                       [&](const auto &rate) { return rate.first == codec; });
-  };
-  add(hasRate(Codec::Zvc) && problem.zerosStay && zerosPay(problem, b, false) ? Codec::Zvc : Codec::None);
-  if (hasRate(Codec::Fp16))
+  const auto can = [&](Codec codec) { return usable.has(codec) && packsOnCopies(problem, b, codec); };
+  add(can(Codec::Zvc) && problem.zerosStay && zerosPay(problem, b, false) ? Codec::Zvc : Codec::None);
+  if (can(Codec::Fp16))
     add(Codec::Fp16);
   for (const Encoding &form : buffer.encodings)
-    if (form.codec != Codec::Fp16 && packsOnCopies(buffer, form.codec, problem.home) && usable.has(form.codec))
+    if (form.codec != Codec::Fp16 && can(form.codec))
       add(form.codec);
 }
 

@@ -27,7 +27,7 @@ MixedSearch::MixedSearch(const Problem &problem, Bytes memory, const Options &op
     return;
   Decision halved;
   halved.codec = Codec::Fp16;
-  if (combiner.can(Codec::Fp16) && combiner.copiesWith(Codec::Fp16) && copyGains(halved))
+  if (combiner.can(Codec::Fp16) && copiesWith(problem, Codec::Fp16) && copyGains(halved))
     frame.codec = Codec::Fp16;
   else if (combiner.can(Codec::Zvc) && numberKnob(options, "zvc", 0) > 0)
     frame.codec = Codec::Zvc;

@@ -88,6 +88,29 @@ func.func @step(%x: tensor<64x64xf32>, %y: tensor<64x64xf32>) -> tensor<f32> att
 module {
 train.variable @w role(parameter) init(zero) : tensor<64x64xf32>
 train.variable @"w/momentum" role(optimizer) init(zero) : tensor<64x64xf32> {home = "storage"}
+// expected-error @below {{the plan wants to offload 'w_momentum_back' between ops 0 and 4; it is at home elsewhere, and away around the end of the step alone}}
+func.func @step(%x: tensor<64x64xf32>, %y: tensor<64x64xf32>) -> tensor<f32> attributes {train.plan = #train.plan<strategy = "greedy", budget = 300000, arena = 181248, home = "host"
+    decisions [<storage = "w_momentum_back", action = offload, bytes = 16384
+                absences [<leave_after = 0, free_before = 1, return_after = 3, needed_by = 4>]>]>} {
+  %w = train.read @w : tensor<64x64xf32>
+  %a = train.matmul %x, %w {train.forward = 0 : i64} : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  %loss = train.mse %a, %y {train.forward = 1 : i64} : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<f32>
+  %d = train.loss_backward mse %a, %y {train.backward = 1 : i64} : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  %dw = train.matmul %x, %d {transpose_a = true, train.backward = 0 : i64} : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  %h = train.read @"w/momentum" : !train.host<tensor<64x64xf32>>
+  %m = train.prefetch %h : (!train.host<tensor<64x64xf32>>) -> tensor<64x64xf32>
+  %w2:2 = train.update(%dw, %w, %m) rule(sgd) {train.backward = 0 : i64} : tensor<64x64xf32>
+  %b = train.offload %w2#1 {home = "storage", variable = @"w/momentum"} : (tensor<64x64xf32>) -> !train.host<tensor<64x64xf32>>
+  train.await %b : (!train.host<tensor<64x64xf32>>) -> ()
+  return %loss : tensor<f32>
+}
+}
+
+// -----
+
+module {
+train.variable @w role(parameter) init(zero) : tensor<64x64xf32>
+train.variable @"w/momentum" role(optimizer) init(zero) : tensor<64x64xf32> {home = "storage"}
 // expected-error @below {{the plan wants to offload 'matmul_y' around the end of the step, which is for states that are at home elsewhere}}
 func.func @step(%x: tensor<64x64xf32>, %y: tensor<64x64xf32>) -> tensor<f32> attributes {train.plan = #train.plan<strategy = "greedy", budget = 300000, arena = 181248, home = "host"
     decisions [<storage = "matmul_y", action = offload, bytes = 16384

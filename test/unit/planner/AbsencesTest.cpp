@@ -149,6 +149,36 @@ TEST(Absences, WhatIsPackedOnTheDeviceIsNotRoundedForForwardOpsEither) {
   EXPECT_EQ(refused(Codec::Int8), "op 10 'op10' of the forward half uses buffer 'b0' after it came back from int8");
 }
 
+TEST(Absences, WhatIsRebuiltComesBackInTheBackwardHalf) {
+  test::SmallStep net(1000);
+  const int x = net.buffer(true), y = net.buffer(false), z = net.buffer(false);
+  net.op(Phase::Forward, {}, {x});
+  net.op(Phase::Forward, {x}, {y});
+  net.op(Phase::Forward, {y}, {z});
+  net.op(Phase::Forward, {z}, {z});
+  net.op(Phase::Forward, {z}, {z});
+  net.op(Phase::Backward, {z}, {z}); // op 5
+  net.op(Phase::Backward, {z}, {z});
+  net.op(Phase::Backward, {x, z}, {z});
+  net.problem.buffers[x].inversion = Inversion{{y}, 0.1};
+  net.problem.buffers[y].bytes = 300; // it would go soonest if x came back at op 3
+  Plan plan = keepPlan(net.problem);
+  plan.decisions[x].action = Action::Invert;
+  placeInversions(net.problem, plan);
+  ASSERT_EQ(plan.decisions[x].absences.size(), 1u);
+  EXPECT_EQ(plan.decisions[x].absences[0].neededBy, 5);
+  EXPECT_EQ(messageOf(checkPlan(net.problem, plan, roomy)), "");
+  net.problem.ops[4].reads.push_back(x);
+  plan.decisions[x].absences = {{1, 2, 2, 3}};
+  EXPECT_EQ(messageOf(checkPlan(net.problem, plan, roomy)),
+            "op 4 'op4' of the forward half uses buffer 'b0' after it came back from an inversion");
+  net.problem.ops[4].reads.pop_back();
+  net.problem.ops[5].writes.push_back(x);
+  plan.decisions[x].absences = {{5, 6, 6, 7}};
+  EXPECT_EQ(messageOf(checkPlan(net.problem, plan, roomy)),
+            "op 5 'op5' of the backward half writes buffer 'b0', which then comes back from an inversion");
+}
+
 TEST(Absences, WhatIsEncodedStaysSo) {
   Skip net;
   net.problem.buffers[net.skip].encodings = {{Codec::Mask, 4, 0, 0.1}};
@@ -199,6 +229,37 @@ TEST(Absences, WhatIsWrittenInBetweenIsCopiedAgain) {
   EXPECT_EQ(net.copies(plan, Event::What::CopyOut), 2);
   plan.decisions[net.gradient].absences[1].leaveAfter = plan.decisions[net.gradient].absences[0].leaveAfter;
   EXPECT_NE(messageOf(checkPlan(net.problem, plan, roomy)).find("of which a copy was made"), std::string::npos);
+}
+
+TEST(Absences, ATimelineOfOpsAndBuffersThatAreNotThereIsRefused) {
+  const Skip net;
+  Plan plan = net.offloaded(false);
+  widenGaps(net.problem, plan, Gaps::Every);
+  const Timeline timeline = simulate(net.problem, plan);
+  int changed = 0;
+  for (size_t i = 0; i < timeline.events.size(); ++i) {
+    const auto refused = [&](auto change) {
+      Timeline wrong = timeline;
+      change(wrong.events[i]);
+      ++changed;
+      return messageOf(checkTimeline(net.problem, plan, wrong));
+    };
+    const bool runs = timeline.events[i].what == Event::What::Run;
+    const std::string what = runs ? "op " : "buffer ", count = runs ? " of 21" : " of 4";
+    for (int index : {-1, 21, 1 << 30})
+      EXPECT_NE(refused([&](Event &e) { (runs ? e.op : e.buffer) = index; }).find(what + std::to_string(index) + count),
+                std::string::npos);
+    for (int stream : {-1, streamCount})
+      EXPECT_NE(refused([&](Event &e) {
+                  e.stream = static_cast<Stream>(stream);
+                }).find("on stream " + std::to_string(stream)),
+                std::string::npos);
+    if (runs)
+      EXPECT_NE(refused([](Event &e) { e.stream = Stream::Codec; }).find("on stream 3 of 1"), std::string::npos);
+    else
+      EXPECT_NE(refused([](Event &e) { e.what = Event::What::Rerun; }).find("op "), std::string::npos);
+  }
+  EXPECT_EQ(changed, 6 * (21 + 3));
 }
 
 TEST(Absences, ATimelineWithoutACopyBackIsRefused) {

@@ -119,6 +119,20 @@ TEST(Strategies, RotorMakesNothingAgainFromWhatAGradientHasOverwritten) {
       expectSound(p, p.base + memoryFloor(p) / 4 * fourths, name, everythingAllowed({}));
 }
 
+TEST(Strategies, HascoetFitsWhereWhatItFetchesEarlyMeetsWhatIsStillCopiedOut) {
+  for (const unsigned seed : {41685, 53031}) { // instances of planner-fuzz
+    SCOPED_TRACE(seed);
+    test::RandomShape shape;
+    shape.forwardOps = 2 + static_cast<int>(seed / 2 % 12);
+    shape.slowLink = seed % 3 == 0;
+    shape.codecs = seed % 4 == 1;
+    const Problem p = randomProblem(seed, shape);
+    expectSound(p, p.base, "hascoet", everythingAllowed({}));
+    for (int tenths = 4; tenths <= 10; ++tenths)
+      expectSound(p, p.base + (keepPeak(p) - p.base) / 10 * tenths, "hascoet", everythingAllowed({}));
+  }
+}
+
 /// f writes a and b; g writes on in place of a, and c, which cannot come back without a as f left it.
 static Problem writtenTwice() {
   Problem p;
