@@ -258,7 +258,8 @@ enum class LossKind { SoftmaxCrossEntropy, MeanSquaredError, BceWithLogits };
 /// target over all classes, its mixShare adds the target of another sample. `classes`, of which 0 means K, are the
 /// first of the K; what stands behind them is not read, and has the gradient 0; x may be of 16 bits. The others: x, of
 /// floats, and target of one shape and layout. Targets that are `ignoreIndex`, no class and no number that a target may
-/// be, do not count. dx of backward may be of 16 bits, and in x's bytes where the types are one. `positives`: pos_weight of BceWithLogits, of x's rank, 1 long in all but one dimension.
+/// be, do not count. dx of backward may be of 16 bits, and in x's bytes where the types are one. `positives`:
+/// pos_weight of BceWithLogits, of x's rank, 1 long in all but one dimension.
 class Loss : public Kernel {
 public:
   static constexpr int64_t none = INT64_MIN;

@@ -128,10 +128,9 @@ void declareMemory(CLI::App &app, DriverOptions &o, Words &w) {
          "relative error of the gradients, as 1e-2, within which each tensor has a codec and a rate of its own; "
          "allows all lossy codecs unless --allow-lossy names some (default: no limit)")
       ->option_text("X");
-  app.add_option(
-         "--workspace-limit", w.workspaceLimit,
-         "of one kernel, bytes or 64MiB; the fastest way to compute that fits is taken (default: none that "
-         "would raise the smallest budget; cuda: nor above 64MiB, in fp32 256MiB, for gradients of attentions 1GiB)")
+  app.add_option("--workspace-limit", w.workspaceLimit,
+                 "of one kernel, bytes or 64MiB; the fastest way to compute that fits is taken (default: none that "
+                 "would raise the smallest budget; cuda: 64MiB at most, fp32 256MiB, gradients of attentions 1GiB)")
       ->option_text("SIZE");
   app.add_flag("--max-batch", o.maxBatch,
                "print the largest batch that fits the budget, and its predicted throughput, then stop");
@@ -152,7 +151,7 @@ void declareMachine(CLI::App &app, DriverOptions &o, Words &w) {
       ->option_text("grouped|single");
   app.add_option("--epilogues", w.epilogues,
                  "with --target=cuda and bf16 or fp16: fused, convolutions compute the sums that BatchNorm beside "
-                 "them needs, which saves bytes and takes longer on an H200, or none (default none)")
+                 "them needs, or none (default none)")
       ->option_text("fused|none");
   app.add_option("--cpu", o.cpu,
                  "what a host program and its runtime are built for: native, x86-64-v2, v3 or v4 (default native: "
