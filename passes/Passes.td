@@ -219,7 +219,7 @@ def PadProducts : Pass<"sluice-pad-products", "::mlir::ModuleOp"> {
     GPT-2's head take 26.6, 18.0 and 16.8 ms on an H200, with 50264 they take 3.8, 3.3 and 3.4 (32 x 1024 tokens, bf16).
 
     A product of a variable that a train.cast rounds has `fewest` columns or more, and no multiple of 8 of them. It gets the next multiple of `multiple`, 64 by default: then rows of halves
-    and of floats begin where lines of the cache do, no kernel computes more for it, as its tiles are not smaller, and memory grows by an eighth at most, by a thousandth for GPT-2.
+    and of floats begin where lines of the cache do, at multiples of 128 bytes, and what has the columns grows by an eighth at most, by a thousandth for GPT-2.
     All that has these columns grows with it, where nobody sees the new ones:
 
     - the cast writes zeros in the weights' new rows or columns, and a row that is added grows by its cast or by a train.pad_slab;
