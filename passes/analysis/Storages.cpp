@@ -132,6 +132,11 @@ Storages::Storages(func::FuncOp function) : function(function) {
                    : place.number == 2 ? "gradient_norm"
                                        : "loss_part";
   }
+  // All arenas at once: a symbol is looked up among all others, and there are as many as variables.
+  if (auto module = function->getParentOfType<ModuleOp>())
+    for (VariableOp variable : module.getOps<VariableOp>())
+      if (const int held = ofVariable(variable.getSymName()); held >= 0)
+        storages[held].arena = variable.arena();
   makeUnique(storages);
 }
 
@@ -140,21 +145,19 @@ int Storages::add(Storage storage) {
   return static_cast<int>(storages.size()) - 1;
 }
 
-/// One storage for a variable, whoever reads or stores it; where its slot lies is the variable's own to say.
+/// One storage for a variable, whoever reads or stores it; where its slot lies is the variable's own to say, and set
+/// when all are there.
 int Storages::addVariable(StringRef symbol, Type type) {
   const auto [found, isNew] = variables.try_emplace(symbol, static_cast<int>(storages.size()));
   if (!isNew)
     return found->second;
-  auto variable =
-      SymbolTable::lookupNearestSymbolFrom<VariableOp>(function, StringAttr::get(type.getContext(), symbol));
   auto handle = dyn_cast<HostHandleType>(type);
   return add({Storage::Kind::Variable,
               bytes(handle ? Type(handle.getTensor()) : type),
               sanitized(symbol.str()),
               symbol.str(),
               0,
-              {},
-              variable ? variable.arena() : Space::Device});
+              {}});
 }
 
 /// Of a view of `source`, itself a piece perhaps.

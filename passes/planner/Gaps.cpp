@@ -33,8 +33,7 @@ static std::vector<int> nextAccesses(const Problem &problem, const Plan &plan, c
 
 /// Between the last access of the forward half and the next one, which a recomputation or an inversion may move
 /// forward.
-std::vector<Gap> gapsOf(const Problem &problem, const Plan &plan) {
-  const std::vector<Accesses> accesses = accessesOf(problem);
+static std::vector<Gap> longestGaps(const Problem &problem, const Plan &plan, const std::vector<Accesses> &accesses) {
   const int n = problem.ops.size();
   const std::vector<int> next = nextAccesses(problem, plan, accesses);
   std::vector<Gap> gaps(next.size());
@@ -42,6 +41,10 @@ std::vector<Gap> gapsOf(const Problem &problem, const Plan &plan) {
     if (accesses[b].lastForward >= 0 && next[b] < n)
       gaps[b] = {accesses[b].lastForward + 1, next[b] - 1};
   return gaps;
+}
+
+std::vector<Gap> gapsOf(const Problem &problem, const Plan &plan) {
+  return longestGaps(problem, plan, accessesOf(problem));
 }
 
 /// By buffer, the positions that access it, increasing.
@@ -112,7 +115,7 @@ static Absence absenceIn(Gap gap, const std::vector<int> &writers) {
 void widenGaps(const Problem &problem, Plan &plan, Gaps gaps) {
   placeInversions(problem, plan);
   const std::vector<Accesses> accesses = accessesOf(problem);
-  const std::vector<Gap> longest = gapsOf(problem, plan);
+  const std::vector<Gap> longest = longestGaps(problem, plan, accesses);
   const bool all = gaps == Gaps::Every;
   const auto every = all ? gapsOf(problem, plan, gaps) : std::vector<std::vector<Gap>>();
   const auto writers = all ? writersOf(problem) : std::vector<std::vector<int>>();

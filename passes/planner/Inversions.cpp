@@ -20,8 +20,6 @@ public:
         plan.decisions[b].absences.clear();
         inverted.push_back(b);
       }
-    if (inverted.empty())
-      return;
     collect();
     for (int b : inverted)
       place(b);
@@ -156,7 +154,12 @@ void Placement::place(int b) {
 
 } // namespace
 
-void placeInversions(const Problem &problem, Plan &plan) { Placement(problem, plan).run(); }
+// Most plans invert nothing.
+void placeInversions(const Problem &problem, Plan &plan) {
+  if (std::any_of(plan.decisions.begin(), plan.decisions.end(),
+                  [](const Decision &d) { return d.action == Action::Invert; }))
+    Placement(problem, plan).run();
+}
 
 /// Whether an op after the forward half wrote what leaves.
 static bool writtenInBackward(const Problem &problem, int buffer, const Absence &away) {

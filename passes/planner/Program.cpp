@@ -49,9 +49,11 @@ static const Alternative *chosen(const Problem &problem, const Plan &plan, int o
   return &problem.ops[op].alternatives[plan.alternatives[op]];
 }
 
-/// Seconds of the copies of visitors for which nothing is planned.
+/// Seconds of the copies of visitors for which nothing is planned. A problem with visitors has a link for them.
 static Seconds visitSeconds(const Problem &problem, const Plan &plan, const Op &op) {
   Seconds seconds = 0;
+  if (problem.visitorsLink.d2h == 0)
+    return seconds;
   for (int b : op.writes)
     if (problem.buffers[b].visits && plan.decisions[b].action == Action::Keep) {
       const Link &link = problem.visitorsLink;
