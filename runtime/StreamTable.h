@@ -51,13 +51,26 @@ template <typename T> constexpr std::array<T, streamCount> forEachStream(T value
   return all;
 }
 
+/// A new enumerator stops the switch from compiling (-Wswitch), and then, as the last one, the assertion below.
+constexpr bool isLast(StreamId stream) {
+  switch (stream) {
+  case StreamId::Compute:
+  case StreamId::ToHost:
+  case StreamId::ToDevice:
+  case StreamId::Codec:
+    return false;
+  case StreamId::Storage:
+    return true;
+  }
+  return false;
+}
 constexpr bool streamTableIsInOrder() {
   for (int i = 0; i < streamCount; ++i)
     if (indexOf(streamTable[i].id) != i)
       return false;
-  return streamTable[0].work == StreamWork::Kernels;
+  return streamTable[0].work == StreamWork::Kernels && isLast(streamTable[streamCount - 1].id);
 }
-static_assert(streamTableIsInOrder(), "streamTable follows StreamId, and compute comes first");
+static_assert(streamTableIsInOrder(), "a row for each StreamId, in their order, and compute comes first");
 
 /// Device: the arena that the budget limits. Host: the second arena (pinned memory on cuda), or a file. Spill: slots,
 /// in a file if there is one, for what a pool of packed tensors has no room for. Storage: a file that is read and
@@ -100,12 +113,24 @@ constexpr Space homeOf(std::string_view name) {
   return Space::Device;
 }
 
+/// As isLast() of streams.
+constexpr bool isLast(Space space) {
+  switch (space) {
+  case Space::Device:
+  case Space::Host:
+  case Space::Spill:
+    return false;
+  case Space::Storage:
+    return true;
+  }
+  return false;
+}
 constexpr bool arenaTableIsInOrder() {
   for (int i = 0; i < arenaCount; ++i)
     if (indexOf(arenaTable[i].space) != i)
       return false;
-  return true;
+  return isLast(arenaTable[arenaCount - 1].space);
 }
-static_assert(arenaTableIsInOrder(), "arenaTable follows Space");
+static_assert(arenaTableIsInOrder(), "a row for each Space, in their order");
 
 } // namespace sluice
