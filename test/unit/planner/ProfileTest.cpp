@@ -12,7 +12,7 @@
 namespace sluice::planner {
 
 TEST(Profile, ShippedProfilesHaveRatesLinksAndProvenance) {
-  ASSERT_EQ(shippedProfiles().size(), 6u);
+  ASSERT_EQ(shippedProfiles().size(), 13u);
   for (const auto &[name, text] : shippedProfiles()) {
     const Result<Profile> profile = loadProfile(name);
     ASSERT_TRUE(profile) << name << ": " << profile.error();
