@@ -193,7 +193,7 @@ PrecisionPreference CountCorrectOp::precisionPreference() { return PrecisionPref
 
 // Where its readers want 16 bits and nobody scales it before: fp16's scale comes after it.
 PrecisionPreference LossBackwardOp::precisionPreference() { return PrecisionPreference::Mixed; }
-bool LossBackwardOp::isOperandWide(unsigned) { return true; }
+bool LossBackwardOp::isOperandWide(unsigned i) { return i != 0 || getLoss() != LossForm::SoftmaxCrossEntropy; }
 
 /// Targets name classes, dimension 1 of the logits.
 template <typename Op> static sched::IdsAttr classes(Op op, std::optional<int64_t> ignored = {}) {

@@ -81,8 +81,9 @@ private:
       return !op.mayStoreWide() || anyFed(op);
     case PrecisionPreference::Same:
       return any || anyFed(op);
-    case PrecisionPreference::Mixed:
-      return anyFed(op) && (any || llvm::any_of(op->getResults(), [&](Value v) { return readNarrow(v); }));
+    case PrecisionPreference::Mixed: // the gradient of a loss is rounded after what scales it, whatever its logits are
+      return anyFed(op) && ((any && !isa<LossBackwardOp>(op)) ||
+                            llvm::any_of(op->getResults(), [&](Value v) { return readNarrow(v); }));
     }
     return false;
   }

@@ -185,7 +185,8 @@ def AssignPrecision : Pass<"sluice-assign-precision", "::mlir::ModuleOp"> {
     nothing unless `train.precision` is "bf16", of which the following speaks, or "fp16", which makes f16 of the same. Each op says what it can take (PrecisionAware).
 
     - Factors of products are bf16; parameters, their gradients and updates, statistics, sums and losses are f32.
-    - A product's result is bf16, but a matrix product's that no other product reads, such as logits and weight gradients, stays f32.
+    - A product's result is bf16, but a matrix product's that leads to no other product, such as a weight gradient, stays f32. Logits whose cross-entropy has a gradient lead to those that
+      read it.
     - Any other result is bf16 where an operand is and a product reads it, directly or through ops that take any type. What comes after
       the last product, where losses are made, thus stays f32.
     - A tensor of the other type goes through a train.cast in front of its first reader, which later ones share, the backward half included:

@@ -41,13 +41,13 @@ func.func @step(%x: tensor<4x3x8x8xf32, #train.layout<nhwc>>, %target: tensor<4x
   %r = train.reorder %p {train.forward = 4 : i64} : (tensor<4x8x1x1xf32, #train.layout<nhwc>>) -> tensor<4x8x1x1xf32>
   %f = train.reshape %r {train.forward = 4 : i64} : (tensor<4x8x1x1xf32>) -> tensor<4x8xf32>
   %fc = train.read @fc : tensor<10x8xf32>
-  // No product reads the logits: they are stored as they are summed, and the loss needs no cast. Products read its gradient, which is stored for them.
+  // The gradient of a loss over classes leads to products, and so do the logits that it reads: they are rounded, the loss needs no cast, and the gradient has their type.
   // CHECK: %[[FCH:.*]] = train.cast %{{.*}} : (tensor<10x8xf32>) -> tensor<10x8xbf16>
-  // CHECK-NEXT: %[[L:.*]] = train.matmul %[[F]], %[[FCH]] {{.*}} -> tensor<4x10xf32>
+  // CHECK-NEXT: %[[L:.*]] = train.matmul %[[F]], %[[FCH]] {{.*}} -> tensor<4x10xbf16>
   // CHECK-NEXT: train.softmax_cross_entropy %[[L]]
   %l = train.matmul %f, %fc {transpose_b = true, train.forward = 5 : i64} : (tensor<4x8xf32>, tensor<10x8xf32>) -> tensor<4x10xf32>
   %loss = train.softmax_cross_entropy %l, %target {train.forward = 6 : i64} : (tensor<4x10xf32>, tensor<4xi64>) -> tensor<f32>
-  // CHECK-NEXT: %[[DLH:.*]] = train.loss_backward softmax_cross_entropy %[[L]], {{.*}} : (tensor<4x10xf32>, tensor<4xi64>) -> tensor<4x10xbf16>
+  // CHECK-NEXT: %[[DLH:.*]] = train.loss_backward softmax_cross_entropy %[[L]], {{.*}} : (tensor<4x10xbf16>, tensor<4xi64>) -> tensor<4x10xbf16>
   %dl = train.loss_backward softmax_cross_entropy %l, %target {train.backward = 6 : i64} : (tensor<4x10xf32>, tensor<4xi64>) -> tensor<4x10xf32>
   // A weight gradient is f32, the gradient of an activation is not; both products share the casts.
   // CHECK-NEXT: %[[DFC:.*]] = train.matmul %[[DLH]], %[[F]] {{.*}} -> tensor<10x8xf32>
@@ -157,6 +157,34 @@ func.func @layer_norm(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>) -> tensor<4x8xf3
   // CHECK-NEXT: return %[[Z]]
   %z = train.matmul %n, %w : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
   return %z : tensor<4x8xf32>
+}
+}
+
+// -----
+
+// Logits without a gradient, as those of @evaluate, stay as they are summed. A gradient that something scales is rounded after that.
+module attributes {train.precision = "bf16"} {
+// CHECK-LABEL: func.func @evaluated
+func.func @evaluated(%x: tensor<4x8xf32>, %w: tensor<10x8xf32>, %target: tensor<4xi64>) -> tensor<f32> {
+  // CHECK: train.matmul {{.*}} -> tensor<4x10xf32>
+  %y = train.matmul %x, %w {transpose_b = true} : (tensor<4x8xf32>, tensor<10x8xf32>) -> tensor<4x10xf32>
+  %loss = train.softmax_cross_entropy %y, %target : (tensor<4x10xf32>, tensor<4xi64>) -> tensor<f32>
+  return %loss : tensor<f32>
+}
+// CHECK-LABEL: func.func @scaled
+func.func @scaled(%x: tensor<4x8xf32>, %w: tensor<10x8xf32>, %target: tensor<4xi64>, %scale: tensor<f32>) -> tensor<10x8xf32> {
+  // CHECK: train.matmul {{.*}} -> tensor<4x10xbf16>
+  %y = train.matmul %x, %w {transpose_b = true} : (tensor<4x8xf32>, tensor<10x8xf32>) -> tensor<4x10xf32>
+  // CHECK-NEXT: train.loss_backward {{.*}} : (tensor<4x10xbf16>, tensor<4xi64>) -> tensor<4x10xf32>
+  %dy = train.loss_backward softmax_cross_entropy %y, %target : (tensor<4x10xf32>, tensor<4xi64>) -> tensor<4x10xf32>
+  // CHECK-NEXT: train.fused{{.*}} -> (tensor<4x10xbf16>)
+  %d = train.fused (%dy, %scale : tensor<4x10xf32>, tensor<f32>) channels [] sums 0 -> (tensor<4x10xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %0 = arith.mulf %a, %b : f32
+    train.yield %0 : f32
+  }
+  %dw = train.matmul %d, %x {transpose_a = true} : (tensor<4x10xf32>, tensor<4x8xf32>) -> tensor<10x8xf32>
+  return %dw : tensor<10x8xf32>
 }
 }
 
