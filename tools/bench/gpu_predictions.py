@@ -28,21 +28,22 @@ BUDGETS = ("60%", "60%act", "40%act")
 HEAD = """# Predicted steps on GPUs
 
 Predictions by roofline of the programs that `sluicec --target=cuda --precision=bf16` emits, from the shipped profiles, whose `provenance` says where each
-number is from, beside what was measured. Written down first, so that the next measurement tests them, and belongs beside them, however far off.
+number is from, beside what was measured. The rest is written down first: the next measurement tests it, and belongs beside it, however far off.
 `tools/bench/gpu_predictions.py --page docs/results/gpu/predictions.md`, commit {commit}, {date}.
 
 `keep`: milliseconds and samples a second of a step that keeps everything, and its arena. The budgets are shares of that arena, or (`act`) of its activations;
-each cell: the plan's arena, and its predicted time over keep's, by `mixed`. Samples are images of 224 x 224, or texts of 1024 tokens (GPT-2 124M, AdamW, no
+each cell: the plan's arena, and its predicted time over keep's, by `mixed`; none: no plan is so small. Samples are images of 224 x 224, or texts of 1024 tokens (GPT-2 124M, AdamW, no
 dropout). Batches are those of the GPU check; on the RTX 4060 they are what leaves 1 GB of its 8.6 for the driver and libraries without a plan."""
 
 NOTES = {
     "h100": ["Nothing was measured on one. Its efficiencies are those that were measured on an H200, which has the same chip."],
-    "h200": ["Measured: [h200.md](h200.md), the last run of each program. The profile's efficiencies are from these runs, so that they test how the model adds up, not",
-             "the efficiencies. ResNet-50 is predicted {resnet50}, GPT-2 {gpt2}: its head's 50257 columns keep cuBLASLt from its fast kernels (61 of the measured milliseconds),",
-             "the attention's gradient ran in 16 parts (13), and sums and the loss were slower than memory allows, of which the model knows nothing. With a head of 50264",
-             "columns three products of 3.5 ms each were measured for these 61. Budgets were measured once, with kernels since replaced: 60 % of ResNet-50's arena and of its",
-             "activations took 14 % more than keep."],
-    "rtx-4060": ["Nothing was measured on one. Its convolutions and memory are predicted with efficiencies that make ResNet-50 on an RTX 4090 and an RTX 3090 come near published rates."]}
+    "h200": ["Measured: [h200.md](h200.md), the last run of each program. The profile's efficiencies are from these runs, so that they test how the model adds up,",
+             "not the efficiencies. ResNet-50 is predicted {resnet50}. GPT-2 is predicted {gpt2}:",
+             "its head's 50257 columns keep cuBLASLt from its fast kernels (61 ms, where the same three products with 50264 columns take 10.5), the gradient of the",
+             "attention ran in 16 parts (13 ms), and sums and the loss were slower than memory allows. The model knows nothing of these. Budgets were measured once, with",
+             "kernels since replaced: 60 % of ResNet-50's arena and of its activations took 14 % more than keep."],
+    "rtx-4060": ["Nothing was measured on one. Efficiencies of convolutions and memory are those with which ResNet-50 on an RTX 4090 and an RTX 3090 comes near published",
+                 "rates."]}
 
 
 def planned(options, name, device, budget):
