@@ -73,6 +73,8 @@ static FailureOr<int64_t> workspaceOf(Operation *op, int64_t limit) {
 FailureOr<std::vector<KernelAlgorithm>> sluice::cudaAlgorithms(Operation *op, int64_t limit, bool given) {
   constexpr int64_t little = int64_t(4) << 20, generous = int64_t(1) << 30;
   SmallVector<std::pair<int64_t, double>> grants{{limit, 1}, {little, 1.5}};
+  if (limit / 4 > little)
+    grants.insert(grants.begin() + 1, {limit / 4, 1.2});
   if (isa<train::AttentionBackwardOp>(op) && !given)
     grants = {{generous, 1}, {limit, 1.8}, {little, 1.8 * 1.5}};
   std::vector<KernelAlgorithm> offered;

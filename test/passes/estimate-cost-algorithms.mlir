@@ -10,7 +10,8 @@
 // Blocked kernels of part of the channels at once need less than the weights.
 // ALL-SAME: <seconds = {{[^,]*}}, workspace = 688128, algorithm = <name = "blocked", parts = 4>>
 // LIMIT: train.conv {{.*}}train.algorithm = #train.algorithm<name = "blocked", parts = 4>, train.cost = #train.cost<seconds = {{[^,]*}}, workspace = 688128>
-// CUDA: train.conv {{.*}}alternatives[<seconds = {{[^>]*}}algorithm = <name = "">>, {{.*}}algorithm = <name = "", granted = 4194304>
+// On cuda an algorithm is how much the engine is granted; the most that is offered would be more than the largest activation.
+// CUDA: train.conv {{.*}}train.algorithm = #train.algorithm<name = "", granted = 4194304>{{.*}}alternatives[<seconds = {{[^>]*}}algorithm = <name = "", granted = 4194304>>, {{.*}}algorithm = <name = "">
 func.func @step(%x: tensor<32x256x8x8xf32>, %k: tensor<256x256x3x3xf32>) -> tensor<32x256x8x8xf32> {
   %c = train.conv %x, %k {strides = array<i64: 1, 1>, pads = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>, group = 1 : i64, train.forward = 0 : i64} : (tensor<32x256x8x8xf32>, tensor<256x256x3x3xf32>) -> tensor<32x256x8x8xf32> loc("/conv/Conv")
   return %c : tensor<32x256x8x8xf32>
