@@ -11,6 +11,7 @@
 #include <cudnn.h>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <vector>
 
 namespace sluice {
@@ -192,8 +193,11 @@ static void buildAll(const std::vector<std::shared_ptr<Buildable>> &objects) {
       }
   };
   std::vector<std::thread> others;
-  for (size_t i = 1; i < std::min(objects.size(), static_cast<size_t>(threadCount)); ++i)
-    others.emplace_back(work);
+  try {
+    for (size_t i = 1; i < std::min(objects.size(), static_cast<size_t>(threadCount)); ++i)
+      others.emplace_back(work);
+  } catch (const std::system_error &) { // no more threads are to be had: those that there are do it
+  }
   work();
   for (std::thread &thread : others)
     thread.join();

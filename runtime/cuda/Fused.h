@@ -93,8 +93,6 @@ __global__ void __launch_bounds__(Cut::threads, Streamed ? FusedStream<F>::block
     fusedTask<F, Group>(f, view, p, std::make_index_sequence<F::inputs>());
 }
 
-inline bool aligned(const void *address) { return reinterpret_cast<size_t>(address) % 16 == 0; }
-
 } // namespace detail
 
 template <typename F> class Fused : public Kernel {

@@ -11,8 +11,7 @@ namespace sluice::detail {
 
 template <typename F> struct FusedStream {
   using Walk = FusedWalk<F>;
-  static constexpr int columns = 4;                    ///< that are computed at a time
-  static constexpr int parts = Walk::vector / columns; ///< of a thread's columns; one where there are no halves
+  static constexpr int parts = Walk::vector / 4; ///< of a thread's columns, four of which are computed at a time
   static constexpr int together = Walk::images() < (F::sums > 0 ? 3 : 2) ? 4 : 2; ///< rows
   static constexpr int vectors = Walk::vectorsOf(F::inputs);
   /// That a multiprocessor is to hold at least, which bounds the registers of a thread. Sums have few blocks, and keep
@@ -20,7 +19,6 @@ template <typename F> struct FusedStream {
   static constexpr int blocks = F::sums > 0 ? 2 : Walk::images() < 3 ? 4 : 3;
   /// Neighbouring threads read neighbouring 16 bytes of each part, which is what banks are made for.
   using Vectors = float4[vectors > 0 ? vectors : 1][parts][Cut::mostColumns / Walk::vector];
-  using Four = float[columns];
 };
 
 /// Eight halves as they are stored; `count` of them exist, the others are 0.

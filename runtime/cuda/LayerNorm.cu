@@ -102,7 +102,7 @@ __global__ void layerNormBackward(int64_t rows, int64_t columns, const T *dy, co
 template <typename T> bool hasWholeVectors(int64_t columns, std::initializer_list<const void *> addresses) {
   bool whole = columns * static_cast<int64_t>(sizeof(T)) % 16 == 0;
   for (const void *address : addresses)
-    whole &= reinterpret_cast<size_t>(address) % 16 == 0;
+    whole &= detail::aligned(address);
   return whole;
 }
 

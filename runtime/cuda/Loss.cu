@@ -159,8 +159,6 @@ template <typename Threads> static unsigned blocksOf(const Samples &samples, Thr
              : wanted;
 }
 
-static bool isAligned(const void *address) { return reinterpret_cast<size_t>(address) % 16 == 0; }
-
 /// Calls `launch` with the SampleThreads that suit the samples, of which both addresses are read or written.
 template <typename Launch>
 static void forWidth(const Samples &samples, const void *one, const void *other, const Launch &launch) {
@@ -168,7 +166,7 @@ static void forWidth(const Samples &samples, const void *one, const void *other,
     launch(SampleThreads<1>());
   else if (samples.classes < manyClasses)
     launch(SampleThreads<32>());
-  else if (samples.extent % 8 == 0 && isAligned(one) && isAligned(other))
+  else if (samples.extent % 8 == 0 && detail::aligned(one) && detail::aligned(other))
     launch(SampleThreads<longThreads, true>());
   else
     launch(SampleThreads<longThreads>());

@@ -14,6 +14,13 @@
 
 namespace sluice {
 
+namespace detail {
+
+/// As loadVector() and storeVector() want what they take at once.
+inline bool aligned(const void *address) { return reinterpret_cast<size_t>(address) % 16 == 0; }
+
+} // namespace detail
+
 #if defined(__CUDACC__)
 
 __device__ inline void store(float *to, float x) { *to = x; }
