@@ -195,7 +195,7 @@ void PlanCheck::addLiveBytes(int b, std::vector<Bytes> &change) const {
   const bool away = !d.absences.empty();
   if (away)
     switch (const Absence &first = d.absences.front(); first.kind()) {
-    case AbsenceKind::AroundEnd: // the only one
+    case AbsenceKind::AroundEnd: // the only one, see visit()
       return add(opens[first.returnAfter + 1], opens[first.freeBefore] - 1, size);
     case AbsenceKind::Between:
       break;

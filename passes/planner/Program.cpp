@@ -188,7 +188,7 @@ static void cut(const Problem &problem, const Plan &plan, const Program &program
   const Decision &d = plan.decisions[life.buffer];
   for (const Absence &absence : d.absences) {
     switch (absence.kind()) {
-    case AbsenceKind::AroundEnd: // the only one
+    case AbsenceKind::AroundEnd: // the only one, see PlanCheck::visit()
       life.first = program.firstStep[absence.returnAfter + 1];
       life.early = -1;
       life.last = program.firstStep[absence.freeBefore] - 1;

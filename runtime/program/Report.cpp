@@ -150,13 +150,14 @@ static bool isOf(const OpRecord &record, const ActionRow &row) {
          record.node.codec.kind == row.codec.kind && record.node.codec.mask == row.codec.mask;
 }
 
-std::vector<MeasuredAction> measureActions(const Program &program, const std::vector<OpRecord> &records,
-                                           int64_t steps) {
+std::vector<MeasuredAction> measureActions(const Program &program, const std::vector<OpRecord> &records, int64_t steps,
+                                           int64_t batches) {
   std::vector<MeasuredAction> actions;
   for (int i = 0; i < program.actionRows && steps > 0; ++i) {
-    MeasuredAction measured{&program.actions[i], 0, 0};
+    const ActionRow &row = program.actions[i];
+    MeasuredAction measured{&row, 0, 0, row.predictedSeconds * static_cast<double>(batches)};
     for (const OpRecord &record : records)
-      if (isOf(record, *measured.row)) {
+      if (isOf(record, row)) {
         measured.seconds += (record.end - record.start) / static_cast<double>(steps);
         measured.movedBytes += record.bytes;
       }
@@ -171,9 +172,9 @@ void printActions(const Program &program, const Session &session, const std::vec
   if (actions.empty())
     return;
   std::printf("%-14s %8s %14s %14s %14s %14s\n", "action", "tensors", "bytes", "moved", "predicted ms", "measured ms");
-  for (const auto &[row, moved, seconds] : actions)
+  for (const auto &[row, moved, seconds, predicted] : actions)
     std::printf("%-14s %8d %14lld %14zu %14.3f %14.3f\n", row->action, row->tensors, static_cast<long long>(row->bytes),
-                moved, row->predictedSeconds * 1e3, seconds * 1e3);
+                moved, predicted * 1e3, seconds * 1e3);
   if (const Session::PackedBytes packed = session.packedBytes(); packed.raw > 0 && allSteps > 0)
     std::printf("zvc:           %zu of %zu bytes a step were not zero and took host memory (%.1f %% saved)\n",
                 packed.packed / static_cast<size_t>(allSteps), packed.raw / static_cast<size_t>(allSteps),

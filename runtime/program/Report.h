@@ -53,9 +53,11 @@ struct MeasuredAction {
   const ActionRow *row;
   size_t movedBytes;
   double seconds;
+  double predictedSeconds; ///< of a step, too, where the row's are of a batch
 };
-/// Of each action, from `records` of `steps` steps; of none without records.
-std::vector<MeasuredAction> measureActions(const Program &program, const std::vector<OpRecord> &records, int64_t steps);
+/// Of each action, from `records` of `steps` steps with `batches` each; of none without records.
+std::vector<MeasuredAction> measureActions(const Program &program, const std::vector<OpRecord> &records, int64_t steps,
+                                           int64_t batches);
 
 /// What each action was predicted to cost a step and what it did; what zvc saved in `allSteps`.
 void printActions(const Program &program, const Session &session, const std::vector<MeasuredAction> &actions,

@@ -257,7 +257,7 @@ static void addPlan(Report &report, const Program &program, const std::vector<Me
   costs.bytes({2, 3});
   for (const MeasuredAction &measured : actions)
     costs.add({measured.row->action, measured.row->tensors, measured.row->bytes, measured.movedBytes,
-               measured.row->predictedSeconds * 1e3, measured.seconds * 1e3});
+               measured.predictedSeconds * 1e3, measured.seconds * 1e3});
   if (actions.empty())
     report.text("The plan keeps everything on the device.");
   else

@@ -38,6 +38,8 @@ static void reorder(const Tensor &tensor, const void *from, void *to, bool towar
   switch (byteWidth(tensor.type)) {
   case 1:
     return transpose<uint8_t>(from, to, samples, rows, columns);
+  case 2:
+    return transpose<uint16_t>(from, to, samples, rows, columns);
   case 4:
     return transpose<uint32_t>(from, to, samples, rows, columns);
   default:

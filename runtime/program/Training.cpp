@@ -341,7 +341,7 @@ Recording Trainer::runAll() {
   logEnd();
   files.printSkipped();
   printReport(program, session, times);
-  const std::vector<MeasuredAction> actions = measureActions(program, profiled, profiledSteps);
+  const std::vector<MeasuredAction> actions = measureActions(program, profiled, profiledSteps, times.batches);
   printActions(program, session, actions, stepsDone);
   if (report)
     report->write(*arguments.report, program, session, commandOf(arguments), files.classes, times, actions);

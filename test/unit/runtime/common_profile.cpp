@@ -70,7 +70,7 @@ TEST(ProfileOut, AveragesZerosOverSteps) {
 
 /// Ops are told apart by their roles and codecs, whatever nodes and ops are called.
 TEST(MeasuredActions, AreThoseOfTheirRoles) {
-  const ActionRow rows[] = {{"offload", OpRole::Offload, {}, 1, 8, 0},
+  const ActionRow rows[] = {{"offload", OpRole::Offload, {}, 1, 8, 0.25},
                             {"offload fp16", OpRole::Offload, {Codec::Fp16}, 1, 8, 0},
                             {"compress mask+zfp", OpRole::Encode, {Codec::Zfp, 8, 0, true}, 1, 8, 0},
                             {"encode mask", OpRole::Encode, {}, 1, 8, 0},
@@ -98,8 +98,9 @@ TEST(MeasuredActions, AreThoseOfTheirRoles) {
   add({"a", OpRole::Rerun}, 7);
   add({"a", OpRole::Rebuild}, 8);
   add({"a", OpRole::Update}, 100);
-  const std::vector<MeasuredAction> actions = measureActions(program, records, 2);
+  const std::vector<MeasuredAction> actions = measureActions(program, records, 2, 3);
   ASSERT_EQ(actions.size(), std::size(rows));
+  EXPECT_EQ(actions[0].predictedSeconds, 0.75); // of three batches
   const double seconds[] = {1.5, 1.5, 4.5, 3, 0, 3.5, 4};
   const size_t bytes[] = {15, 15, 45, 0, 0, 0, 0};
   for (size_t i = 0; i < actions.size(); ++i) {
