@@ -112,11 +112,12 @@ private:
 void chainRatios(std::ostream &page) {
   page
       << "# Experiment 1: makespan over lower bound (Beaumont et al., Euro-Par 2020, Figure 2)\n\n"
-         "Batch 32, fp32, V100-PCIe profile, whole-tensor release; budgets at equal steps from the chain's smallest "
-         "feasible one (0 %) to\n"
-         "its peak (100 %). The paper's text: dynprog always below 1.2; greedy and dynprog beat vdnn in all cases; "
-         "tflms absent at low\n"
-         "memory. Its plots carry no numbers, so orderings and the 1.2 are what can be compared. `-`: infeasible.\n"
+         "Batch 32, images of 224 pixels (Inception v3: 299), fp32, V100-PCIe profile, whole-tensor release; budgets "
+         "at equal steps from the\n"
+         "chain's smallest feasible one (0 %) to its peak (100 %). The paper's text: dynprog always below 1.2; greedy "
+         "and dynprog beat vdnn in\n"
+         "all cases; tflms absent at low memory. Its plots carry no numbers, so orderings and the 1.2 are what can be "
+         "compared. `-`: infeasible.\n"
          "![makespan over bound](1-makespan-over-bound.svg)\n"
          "Every saved tensor is an x of the chain, so it leaves and returns as a whole, alone. `partial`: dynprog with "
          "partial release,\n"
@@ -192,10 +193,11 @@ void throughput(std::ostream &page) {
   page
       << "# Experiments 2 and 3: images a second over memory, offloading against rematerialization (Figure 3); "
          "planning time\n\n"
-         "Batch 32, V100-PCIe profile. Paper: at the measured bandwidth rematerialization wins except at the highest "
-         "memory; at two and three times it\noffloading reaches full throughput over a wide range. dynprog plans every "
-         "instance in less than 25 s. rotor is the better of two: on\nthe network's blocks, ungrouped, and on single "
-         "tensors. Its table counts memory in slots, so that it has no plan at the very smallest.\n\n"
+         "Batch 32, images of 224 pixels (Inception v3: 299), V100-PCIe profile. Paper: at the measured bandwidth "
+         "rematerialization wins except at\nthe highest memory; at two and three times it offloading reaches full "
+         "throughput over a wide range. dynprog plans every instance in less\nthan 25 s. rotor is the better of two: "
+         "on the network's blocks, ungrouped, and on single tensors. Its table counts memory in slots, so\nthat it has "
+         "no plan at the very smallest.\n\n"
          "![images a second over memory](2-throughput.svg)\n\n";
   const Profile profile = v100();
   double longest = 0;

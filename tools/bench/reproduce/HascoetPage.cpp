@@ -152,8 +152,8 @@ void hascoetTables(std::ostream &page) {
          "The draft prints no figure in its tables (`XXX`), the journal's abstract two; ours are on the GTX 1080 Ti "
          "profile, batch 64. hascoet moves all that the\npaper names and waits where copies do not hide; `stay=1` lets "
          "such tensors stay.\n\n"
-         "## Table 1: rates of pinned and pageable memory\n\nNot reproduced: a table of measurements of a GPU's bus, "
-         "and none was measured. "
+         "## Table 1: rates of pinned and pageable memory\n\nNot measured: the table has rates of a GPU's bus, "
+         "and no bus was measured. "
          "Pinned copies are taken at "
       << digits(profile.link.d2h / 1e9, 2)
       << " GB/s each way (page 5), pageable ones at half\nof that, an assumption; pinned buffers are allocated once, "

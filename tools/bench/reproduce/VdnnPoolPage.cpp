@@ -170,7 +170,9 @@ void figureFive(std::ostream &page) {
           "bars carry no numbers and do not say which mode they are of; the text\nsays that \"the peak GPU memory "
           "consumed in forward propagation in vDNN is much less than the peak GPU memory consumed in "
           "back-propagation\". Workspaces are\nthose of backward steps here, so the modes with the fastest kernels are "
-          "left out.\n\n| mode | forward | backward | forward of backward |\n|---|---|---|---|\n";
+          "left out. What pool a forward half needs is not on this page; the\ntext says that \"forward propagation "
+          "never required any more memory than aggregate peak memory\".\n\n| mode | forward | backward | forward of "
+          "backward |\n|---|---|---|---|\n";
   for (const Row &row : {Row{"alexnet", 256, "all(m)", "all", false},
                          {"alexnet", 256, "conv(m)", "conv", false},
                          {"alexnet", 256, "aconv(m)", "aconv", false}}) {
