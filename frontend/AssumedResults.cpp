@@ -65,25 +65,6 @@ std::optional<std::vector<int64_t>> shapeOfFloats(const onnx::TypeProto &type, c
   return shape;
 }
 
-/// Whether the inference would take memory by numbers that the model names: as many extents as a shape has elements, as
-/// many outputs as Split counts.
-bool takesMuch(const NodeImport &node, const Operands &operands) {
-  const onnx::NodeProto &proto = node.proto();
-  for (const auto &attribute : proto.attribute())
-    if (attribute.name() == "num_outputs" && attribute.i() != proto.output_size())
-      return true;
-  static const std::map<std::string, int> shapes = {{"ConstantOfShape", 0}, {"AffineGrid", 1}, {"CenterCropPad", 1},
-                                                    {"Expand", 1},          {"Reshape", 1},    {"Tile", 1}};
-  const auto found = shapes.find(proto.op_type());
-  if (found == shapes.end() || found->second >= proto.input_size())
-    return false;
-  const auto operand = operands.types.find(proto.input(found->second));
-  if (operand == operands.types.end())
-    return false;
-  const auto &extents = operand->second.tensor_type().shape().dim();
-  return llvm::any_of(extents, [](const auto &extent) { return extent.dim_value() > mostData; });
-}
-
 /// One entry per output: the shape of a float32 tensor within the limits, or nothing where the result is another one or
 /// the schema does not say.
 std::vector<std::optional<std::vector<int64_t>>> inferShapes(NodeImport &node) {
@@ -100,8 +81,6 @@ std::vector<std::optional<std::vector<int64_t>>> inferShapes(NodeImport &node) {
   for (const std::string &input : node.proto().input()) // inferences read types of operands without a look
     if (!input.empty() && !operands.types.count(input))
       return shapes;
-  if (takesMuch(node, operands))
-    return shapes;
   std::unordered_map<std::string, onnx::TypeProto *> types;
   for (auto &[name, type] : operands.types)
     types[name] = &type;

@@ -4,6 +4,7 @@
 #include "frontend/LocalFunctions.h"
 #include "test/unit/frontend/ImportedModel.h"
 #include <gmock/gmock.h>
+#include <sys/resource.h>
 
 namespace sluice {
 namespace {
@@ -58,6 +59,28 @@ TEST(LocalFunctions, AreInlined) {
   auto file = OnnxFile::read(folder.write(model));
   ASSERT_TRUE(file) << file.error();
   EXPECT_EQ(file->model().graph().node_size(), 2);
+}
+
+/// The library infers types before it inlines a function of another opset: as many dimensions as a shape has elements.
+TEST(LocalFunctions, MayFollowShapesWithManyExtents) {
+  auto model = parseModel(R"(g (float[2, 3] x) => (float[2, 3] y) <int64[1] many = {30000000}> {
+    zeros = ConstantOfShape(many)
+    tall = ConstantOfShape(zeros)
+    s = Relu(tall)
+    y = Add(x, s)
+  })");
+  auto *import = model.add_opset_import();
+  import->set_domain("local");
+  import->set_version(1);
+  model.mutable_graph()->mutable_node(2)->set_domain("local");
+  addFunction(model, "Relu", {"Relu"});
+  model.mutable_functions(0)->mutable_node(0)->set_domain("");
+  model.mutable_functions(0)->mutable_opset_import(0)->set_version(15);
+  rusage before{}, after{};
+  getrusage(RUSAGE_SELF, &before);
+  errorOf(model); // whatever it is
+  getrusage(RUSAGE_SELF, &after);
+  EXPECT_LT(after.ru_maxrss - before.ru_maxrss, 500'000) << "KiB";
 }
 
 TEST(LocalFunctions, MayNotCallThemselves) {
