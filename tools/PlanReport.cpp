@@ -29,7 +29,12 @@ static std::string fixed(double value, int digits) {
   return out.str();
 }
 
-static std::string mebibytes(Bytes bytes) { return fixed(inMebibytes(bytes), 1) + " MiB"; }
+/// So that neighbouring budgets of small models differ, too.
+static std::string sizeText(Bytes bytes) {
+  if (bytes < 10 * mebibyte)
+    return fixed(static_cast<double>(bytes) / 1024, 0) + " KiB";
+  return fixed(inMebibytes(bytes), bytes < 100 * mebibyte ? 1 : 0) + " MiB";
+}
 static std::string milliseconds(Seconds s) { return fixed(1000 * s, s < 0.01 ? 3 : 1) + " ms"; }
 
 /// Points above this many times keep's time would squeeze all others in the chart; the table below it has them.
@@ -61,7 +66,7 @@ static void addOverheads(Report &report, const Sweep &sweep) {
     return;
   std::vector<std::string> columns = {"strategy"};
   for (const SweepPoint &p : full->points)
-    columns.push_back(fixed(inMebibytes(p.budget), p.budget < 100 * mebibyte ? 1 : 0) + " MiB");
+    columns.push_back(sizeText(p.budget));
   ReportTable table("Time above keeping everything, in percent, by device memory", columns, 1);
   auto percent = [&](Seconds s) { return 100 * (s / sweep.keepSeconds - 1); };
   for (const SweepCurve &curve : sweep.curves) {
@@ -93,7 +98,7 @@ static std::string reasonOf(const Sweep &sweep, const SweepCurve &curve) {
     fits = fits || p.plan.has_value();
   }
   if (!fits)
-    return "fits none of these budgets; the smallest that it names is " + mebibytes(smallest);
+    return "fits none of these budgets; the smallest that it names is " + sizeText(smallest);
   if (slow > 0)
     return std::to_string(slow) + (slow == 1 ? " point above twice keep's time is not drawn"
                                              : " points above twice keep's time are not drawn");
@@ -180,7 +185,7 @@ static void addBudgets(Report &report, const Sweep &sweep) {
     add("the smallest that fits", *points.front());
   if (recommended && recommended->budget < sweep.keep.arenaBytes)
     report.text("Recommended to begin with: --memory-budget=" + std::to_string(percentOf(sweep, recommended->budget)) +
-                "%, " + mebibytes(recommended->budget) + ": a step takes " +
+                "%, " + sizeText(recommended->budget) + ": a step takes " +
                 fixed(100 * (recommended->makespan / sweep.keepSeconds - 1), 1) + " % longer than without a budget.");
   else
     report.text("No smaller budget is recommended: each makes a step more than " + fixed(usual, 0) + " % longer.");
@@ -305,10 +310,10 @@ static const SweepPoint *shown(const Sweep &sweep) {
 static void addExplanation(Report &report, const Sweep &sweep, const SweepPoint &point) {
   const Timeline timeline = simulate(sweep.problem, *point.plan);
   report.heading((sweep.chosen ? "Plan of " : "An example: plan of ") + point.plan->strategy + " for " +
-                 mebibytes(point.budget));
+                 sizeText(point.budget));
   report.text(milliseconds(point.makespan) + " a step, " + fixed(100 * (point.makespan / sweep.keepSeconds - 1), 1) +
-              " % above keeping everything; the arena takes " + mebibytes(point.plan->arenaBytes) + ", " +
-              factsOf(sweep.problem.home).label + " " + mebibytes(timeline.hostBytes) + ". Compute is busy for " +
+              " % above keeping everything; the arena takes " + sizeText(point.plan->arenaBytes) + ", " +
+              factsOf(sweep.problem.home).label + " " + sizeText(timeline.hostBytes) + ". Compute is busy for " +
               milliseconds(timeline.busy) + ".");
   if (sweep.problem.errorBudget)
     report.text("Lossy actions are expected to change the gradients by " +
@@ -326,9 +331,9 @@ static void addExplanation(Report &report, const Sweep &sweep, const SweepPoint 
 std::string htmlOf(const Sweep &sweep) {
   Report report(sweep.title);
   report.text("Planned for the device profile " + sweep.device + ". Keeping everything takes " +
-              mebibytes(sweep.keep.arenaBytes) + ", of which " + mebibytes(sweep.problem.base) +
+              sizeText(sweep.keep.arenaBytes) + ", of which " + sizeText(sweep.problem.base) +
               " live through the whole step, and " + milliseconds(sweep.keepSeconds) +
-              " a step; no plan of whole tensors goes below " + mebibytes(sweep.floor) + ".");
+              " a step; no plan of whole tensors goes below " + sizeText(sweep.floor) + ".");
   if (!sweep.options.executable.has(Action::Offload))
     report.text("Memory is all that the program plans, the slots of the next batch included, so that nothing is "
                 "offloaded: --host-budget=SIZE gives that a memory of its own.");
