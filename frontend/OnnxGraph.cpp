@@ -3,6 +3,7 @@
 #include "frontend/OnnxGraph.h"
 #include "frontend/HostTensor.h"
 #include "frontend/NodeWalk.h"
+#include "frontend/TiedNames.h"
 #include "onnx/onnx_pb.h"
 #include <algorithm>
 
@@ -200,6 +201,9 @@ Result<OnnxGraph> OnnxGraph::build(const OnnxFile &file, const TrainingSpec &spe
   Result<HandRoles> hand = HandRoles::of(spec);
   if (!hand)
     return hand.takeError();
+  for (auto &[name, others] : tiedNames(proto, graph))
+    graph.tied.emplace(name, std::move(others));
+  hand->tied = graph.tied;
   graph.roles = findRoles(file, graph, endsInOwnLoss(spec), *hand);
   graph.constantsAreWeights = !findWeights(proto, graph);
   if (spec.output.empty() || endsInOwnLoss(spec)) // who names an output predicts that one

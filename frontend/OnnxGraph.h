@@ -47,8 +47,9 @@ struct OnnxGraph {
   /// parameters.
   bool constantsAreWeights = false;
   BatchNormForms batchNorms;
-  std::vector<std::string> remarks; ///< of what was decided by names, a line each
-  TensorRoles roles;                ///< of the float tensors that live nodes read
+  std::vector<std::string> remarks;                                  ///< of what was decided by names, a line each
+  std::map<std::string, std::vector<std::string>, std::less<>> tied; ///< other names of initializers (TiedNames.h)
+  TensorRoles roles;                                                 ///< of the float tensors that live nodes read
   /// The first live node that reads a value, and as which input.
   std::map<std::string, std::pair<const onnx::NodeProto *, int>> firstReader;
   std::set<std::string> readTwice; ///< values that live nodes read more than once

@@ -324,6 +324,7 @@ Result<OwningOpRef<ModuleOp>> importWhole(MLIRContext &context, OnnxFile &file, 
     if (!graph)
       return located(graph.takeError());
   }
+  hand->tied = graph->tied;
   GraphImport import(context, file, spec, *hand, *graph, unflattened);
   auto module = import.run(report);
   if (!module)

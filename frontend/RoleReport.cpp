@@ -86,7 +86,7 @@ void warn(const Names &trained, const OnnxGraph &graph, const HandRoles &hand, N
   for (const std::string &name : trained) {
     if (name.compare(0, 6, "onnx::") == 0)
       folded.push_back(name);
-    changed |= hand.train.matches(name) && (graph.roles.held.count(name) || made.count(name));
+    changed |= hand.trains(name) && (graph.roles.held.count(name) || made.count(name));
   }
   if (!folded.empty())
     remarks.push_back(
@@ -159,9 +159,9 @@ Status reportRoles(const OnnxGraph &graph, const Variables &variables, const Han
   Names freezable = roles.trained;
   for (const Names *names : {&roles.frozen, &roles.byRule})
     freezable.insert(freezable.end(), names->begin(), names->end());
-  if (Status freeze = checkPatterns("--freeze", hand.freeze, freezable, roles.states, remarks); !freeze)
+  if (Status freeze = checkPatterns("--freeze", hand.freeze, hand.withTied(freezable), roles.states, remarks); !freeze)
     return freeze;
-  if (Status train = checkPatterns("--train", hand.train, roles.trained, roles.states, remarks); !train)
+  if (Status train = checkPatterns("--train", hand.train, hand.withTied(roles.trained), roles.states, remarks); !train)
     return train;
   std::string held;
   auto add = [&](size_t count, const std::string &why) {

@@ -257,6 +257,20 @@ Result<HandRoles> HandRoles::of(const TrainingSpec &spec) {
   return HandRoles{std::move(*freeze), std::move(*train), {spec.adapterParts.begin(), spec.adapterParts.end()}};
 }
 
+bool HandRoles::matches(const NamePatterns &patterns, std::string_view name) const {
+  const auto others = tied.find(name);
+  return patterns.matches(name) ||
+         (others != tied.end() && std::any_of(others->second.begin(), others->second.end(),
+                                              [&](const std::string &other) { return patterns.matches(other); }));
+}
+
+std::vector<std::string> HandRoles::withTied(std::vector<std::string> names) const {
+  for (size_t i = 0, own = names.size(); i < own; ++i)
+    if (const auto others = tied.find(names[i]); others != tied.end())
+      names.insert(names.end(), others->second.begin(), others->second.end());
+  return names;
+}
+
 TensorRoles findRoles(const OnnxFile &file, const OnnxGraph &graph, bool modelHasLoss, const HandRoles &hand) {
   return RoleFinder(file, graph, modelHasLoss).find(hand);
 }

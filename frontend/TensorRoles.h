@@ -18,20 +18,25 @@ struct FileTensor;
 
 /// What --freeze and --train say. If both match a tensor, neither applies, so that `--freeze=.* --train=head.*` freezes
 /// all but the head and trains no constant of the head. With adapters that --adapter added, --freeze is taken to match
-/// all else.
+/// all else. A tensor is meant by any of its names.
 struct HandRoles {
   NamePatterns freeze, train;
-  std::map<std::string, AdapterPart, std::less<>> adapters; ///< those that --adapter added
+  std::map<std::string, AdapterPart, std::less<>> adapters;               ///< those that --adapter added
+  std::map<std::string, std::vector<std::string>, std::less<>> tied = {}; ///< other names of tensors (TiedNames.h)
   static Result<HandRoles> of(const TrainingSpec &spec);
-  bool freezes(std::string_view name) const { return !adapters.count(name) && isFrozen(name) && !train.matches(name); }
-  bool trains(std::string_view name) const { return adapters.count(name) || (train.matches(name) && !isFrozen(name)); }
+  bool freezes(std::string_view name) const { return !adapters.count(name) && isFrozen(name) && !isTrained(name); }
+  bool trains(std::string_view name) const { return adapters.count(name) || (isTrained(name) && !isFrozen(name)); }
+  /// These and their other names.
+  std::vector<std::string> withTied(std::vector<std::string> names) const;
   std::optional<AdapterPart> adapterPart(std::string_view name) const {
     const auto part = adapters.find(name);
     return part == adapters.end() ? std::nullopt : std::optional(part->second);
   }
 
 private:
-  bool isFrozen(std::string_view name) const { return !adapters.empty() || freeze.matches(name); }
+  bool isFrozen(std::string_view name) const { return !adapters.empty() || matches(freeze, name); }
+  bool isTrained(std::string_view name) const { return matches(train, name); }
+  bool matches(const NamePatterns &patterns, std::string_view name) const;
 };
 
 /// Why a float tensor of the file is held fixed.

@@ -35,7 +35,7 @@ void announceCheckpointCopy(const Program &program, bool trainedOnly) {
                 bytes);
   else
     std::printf("checkpoints:   training waits while they are written: a copy of %zu bytes beside %zu is more than the "
-                "host budget of %zu\n",
+                "%zu that the budget leaves for host memory\n",
                 savedBytes(program, trainedOnly), program.hostBytes, program.hostBudget);
   std::fflush(stdout);
 }

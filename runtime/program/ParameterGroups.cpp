@@ -9,6 +9,7 @@
 #include "runtime/files/NamePattern.h"
 
 #include <cmath>
+#include <cstring>
 #include <optional>
 #include <sstream>
 
@@ -47,6 +48,17 @@ Group groupOf(const std::string &word) {
   return group;
 }
 
+/// By any of its names.
+bool isMeant(const Group &group, const Variable &variable, const Program &program) {
+  if (std::regex_match(variable.name, group.pattern))
+    return true;
+  for (int i = 0; i < program.tiedCount; ++i)
+    if (std::strcmp(program.tied[i].variable, variable.name) == 0 &&
+        std::regex_match(program.tied[i].name, group.pattern))
+      return true;
+  return false;
+}
+
 } // namespace
 
 std::map<int, ParameterGroup> parameterGroups(const std::vector<std::string> &words, const Program &program) {
@@ -56,7 +68,7 @@ std::map<int, ParameterGroup> parameterGroups(const std::vector<std::string> &wo
     int matched = 0;
     for (int i = 0; i < program.variableCount; ++i) {
       const Variable &variable = program.variables[i];
-      if (variable.role != Role::Parameter || !std::regex_match(variable.name, group.pattern))
+      if (variable.role != Role::Parameter || !isMeant(group, variable, program))
         continue;
       ++matched;
       ParameterGroup &own = groups[i];

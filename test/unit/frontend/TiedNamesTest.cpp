@@ -2,7 +2,7 @@
 // Which names a file lets shared parameters have besides their own.
 #include "frontend/TiedNames.h"
 #include "frontend/OnnxGraph.h"
-#include "test/unit/frontend/TextModel.h"
+#include "test/unit/frontend/ImportedModel.h"
 
 namespace sluice {
 namespace {
@@ -74,6 +74,23 @@ TEST_F(TiedNames, AreNoneOfModulesThatAreCalledPastTheOnesAroundThem) {
   // Another last name is another module.
   EXPECT_EQ(found({"/wte", "/blocks.0/l", "/blocks.0/l", "/k", "/k", "", ""}),
             (Names{{"blocks.0.l.weight", {"k.weight"}}}));
+}
+
+/// With one name alone an expression for both parts of a tied pair would leave it out without a word.
+TEST_F(TiedNames, AreMeantByFreezeAndTrain) {
+  found({"/wte", "/blocks/blocks.0/l", "/blocks/blocks.0/l", "/blocks/blocks.1/l", "/blocks/blocks.1/l", "/lm_head",
+         "/lm_head"});
+  TrainingSpec spec;
+  spec.freeze = {"lm_head[.]weight"};
+  ImportedModel frozen(model, spec);
+  ASSERT_TRUE(frozen.module) << frozen.error;
+  EXPECT_EQ(frozen.variable("wte.weight").getRole(), train::Role::Constant);
+  EXPECT_EQ(frozen.variable("blocks.0.l.weight").getRole(), train::Role::Parameter);
+  spec.freeze = {".*"};
+  spec.train = {"blocks[.]1[.].*"};
+  ImportedModel trained(model, spec);
+  ASSERT_TRUE(trained.module) << trained.error;
+  EXPECT_EQ(trained.variable("blocks.0.l.weight").getRole(), train::Role::Parameter);
 }
 
 /// PEFT calls base_model.model itself, so that no path has base_model.

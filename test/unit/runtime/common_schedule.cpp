@@ -124,10 +124,13 @@ static const Variable groupVariables[] = {{"conv.weight", device(0, {2}), Role::
                                           {"conv.bias/momentum", device(512, {2}), Role::Optimizer, Init::Zero},
                                           {"head.bias", device(768, {2}), Role::Parameter, Init::Zero}};
 
+static const TiedName groupTied[] = {{"head.bias", "decoder.out.bias"}};
+
 static std::map<int, ParameterGroup> groupsOf(const std::vector<std::string> &words) {
   Program program{};
   program.variables = groupVariables;
   program.variableCount = 4;
+  program.tied = groupTied, program.tiedCount = 1;
   return parameterGroups(words, program);
 }
 
@@ -140,6 +143,12 @@ TEST(ParameterGroups, AllThatMatchCountAndLaterOnesWin) {
   EXPECT_EQ(groups.at(1).weightDecay, 0);
   EXPECT_EQ(groups.at(3).rate, 10);
   EXPECT_EQ(groups.at(3).weightDecay, 0.5f);
+}
+
+TEST(ParameterGroups, KnowAParameterByAnyOfItsNames) {
+  const auto groups = groupsOf({"(decoder|conv)[.].*:decay=0"});
+  ASSERT_EQ(groups.size(), 3u);
+  EXPECT_EQ(groups.at(3).weightDecay, 0);
 }
 
 TEST(ParameterGroups, RefusesWhatMakesNoSense) {
