@@ -15,7 +15,7 @@ struct EmitOptions {
   std::string identity;       ///< of the model
   std::string preparation;    ///< of its weights, as Program has it; empty: the model says nothing
   int threads = 1;            ///< that the plan was made for
-  int level = 0;              ///< of x86-64 that vendor primitives may use; 0: all that there is
+  int level = 0;              ///< that vendor primitives may use (runtime/CpuTable.h); 0: all that there is
   int64_t workspaceLimit = 0; ///< of the plan; 0: none that kernels ask for
   int64_t hostBudget = -1;    ///< of the plan; 0: the next batch alone; -1: no limit
   bool oneMemory = false;     ///< the plan has a budget, and it is of both arenas

@@ -3,6 +3,7 @@
 #include "codegen/HostToolchain.h"
 
 #include "codegen/Home.h"
+#include "runtime/CpuTable.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
@@ -31,9 +32,35 @@ static fs::path carriedLibraries(const Home &home) {
   return home.installed && fs::exists(folder) ? folder : fs::path();
 }
 
+/// Of 64-bit ARM, as Debian calls it: for programs, folders and compilers.
+static const char *const armMachine = "aarch64-linux-gnu";
+
+/// 0: a name of no row.
+static int levelOf(llvm::StringRef cpu) {
+  for (int level = firstLevel; level <= lastLevel; ++level)
+    if (cpu == factsOfCpu(level).name)
+      return level;
+  return 0;
+}
+
+/// What tools/arm64.sh puts there: the runtime's archive, and the libraries that it needs.
+static Result<std::string> findForeignRuntime(const Home &home, const std::string &cpu) {
+  const fs::path library = home.libraries / armMachine / ("libsluice_host-" + cpu + ".a");
+  if (!isArm(levelOf(cpu)))
+    return Error{"a compiler on ARM builds no programs for --cpu=" + cpu +
+                 "; write it with --emit=project and build it there"};
+  if (!fs::exists(library))
+    return Error{"the runtime for --cpu=" + cpu + " is not built: looked for " + library.string() +
+                 "; tools/arm64.sh " + cpu +
+                 " builds it, or write the program with --emit=project and build it on its machine"};
+  return library.string();
+}
+
 /// The archive of the runtime. Also looks for what programs need beside it, so that a missing part is named here and
 /// not by a linker.
 static Result<std::string> findRuntime(const Home &home, const std::string &cpu, const std::string &level) {
+  if (isForeign(levelOf(level)))
+    return findForeignRuntime(home, level);
   // That of the level that this compiler was built for has the plain name.
   const std::string runtime = std::string("sluice_host") + (level == SLUICE_HOST_LEVEL ? "" : "-" + level);
   const fs::path library = home.libraries / ("lib" + runtime + ".a");
@@ -52,8 +79,13 @@ static Result<std::string> findRuntime(const Home &home, const std::string &cpu,
 }
 
 /// Carried ones are found by what they need among themselves, too, which no RUNPATH says.
-static std::vector<std::string> librariesOf(const Home &home) {
+static std::vector<std::string> librariesOf(const Home &home, bool foreign) {
   std::vector<std::string> link;
+  if (foreign) {
+    const std::string folder = (home.libraries / armMachine).string();
+    return {"-L" + folder, "-Wl,-rpath-link," + folder, "-ldnnl", "-lgomp", "-lpthread", "-ljpeg", "-lpng", "-lz",
+            "-lzfp"};
+  }
   if (const fs::path carried = carriedLibraries(home); !carried.empty()) {
     for (const fs::directory_entry &library : fs::directory_iterator(carried))
       link.push_back(library.path().string());
@@ -69,9 +101,20 @@ static std::vector<std::string> librariesOf(const Home &home) {
   return link;
 }
 
-int sluice::codegen::ownLevel() {
-  const llvm::StringRef level = SLUICE_HOST_LEVEL;
-  return level.empty() ? 0 : level.back() - '0';
+int sluice::codegen::ownLevel() { return levelOf(SLUICE_HOST_LEVEL); }
+
+/// CXX names one for this machine; a cross compiler has its own name.
+static Result<std::string> findCompiler(bool foreign) {
+  const char *chosen = foreign ? nullptr : std::getenv("CXX");
+  const std::string cross = std::string(armMachine) + "-g++";
+  const std::string wanted = foreign ? cross : chosen && *chosen ? chosen : "c++";
+  if (auto compiler = llvm::sys::findProgramByName(wanted))
+    return *compiler;
+  if (foreign)
+    return Error{"there is no cross compiler '" + wanted + "' to build the program with; install one (Debian: g++-" +
+                 armMachine + ")"};
+  return Error{"there is no C++ compiler '" + wanted +
+               "' to build the program with; install one (Debian, Ubuntu: g++; Fedora: gcc-c++), or name one by CXX"};
 }
 
 /// No contraction of products and sums, so that emitted regions and the runtime's kernels give the same bits at every
@@ -82,12 +125,10 @@ Result<HostToolchain> sluice::codegen::findHostToolchain(const std::string &cpu)
   Result<std::string> runtime = findRuntime(home, cpu, level);
   if (!runtime)
     return runtime.takeError();
-  const char *chosen = std::getenv("CXX");
-  const std::string wanted = chosen && *chosen ? chosen : "c++";
-  auto compiler = llvm::sys::findProgramByName(wanted);
+  const bool foreign = isForeign(levelOf(level));
+  Result<std::string> compiler = findCompiler(foreign);
   if (!compiler)
-    return Error{"there is no C++ compiler '" + wanted +
-                 "' to build the program with; install one (Debian, Ubuntu: g++; Fedora: gcc-c++), or name one by CXX"};
+    return compiler.takeError();
   HostToolchain with;
   with.compiler = *compiler;
   with.runtime = *runtime;
@@ -101,10 +142,9 @@ Result<HostToolchain> sluice::codegen::findHostToolchain(const std::string &cpu)
                   "-fno-trapping-math",
                   "-march=" + (level.empty() ? "native" : level),
                   "-I" + home.headers.string()};
-#if defined(__x86_64__)
-  with.compile.push_back("-mprefer-vector-width=256");
-#endif
-  with.link = librariesOf(home);
+  if (level.rfind("x86-64", 0) == 0)
+    with.compile.push_back("-mprefer-vector-width=256");
+  with.link = librariesOf(home, foreign);
   if (llvm::StringRef(SLUICE_SANITIZE_FLAG).size()) {
     with.compile.push_back(SLUICE_SANITIZE_FLAG);
     with.link.push_back(SLUICE_SANITIZE_FLAG);

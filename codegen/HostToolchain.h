@@ -11,17 +11,18 @@ namespace sluice::codegen {
 
 /// What builds a host program.
 struct HostToolchain {
-  std::string compiler;             ///< $CXX or c++
+  std::string compiler;             ///< $CXX, c++, or a cross compiler
   std::vector<std::string> compile; ///< flags of emitted source, without -c, -fPIE and the like
   std::string runtime;              ///< archive of the runtime for the processor
   std::vector<std::string> link;    ///< libraries after it
 };
 
-/// For `cpu`: x86-64-v2, -v3, -v4, or native, which is what this compiler's own runtime was built for. Errors say what
-/// is missing and where it was looked for.
+/// For `cpu`: a name of runtime/CpuTable.h, or native, which is what this compiler's own runtime was built for. Of
+/// another family of processors a cross compiler takes the place of c++, with what tools/arm64.sh has put beside the
+/// runtimes. Errors say what is missing and where it was looked for.
 Result<HostToolchain> findHostToolchain(const std::string &cpu);
 
-/// Level of x86-64 that this compiler's own runtime was built for, 2 to 4; 0: for this very processor.
+/// Level (runtime/CpuTable.h) that this compiler's own runtime was built for; 0: for this very processor.
 int ownLevel();
 
 } // namespace sluice::codegen

@@ -12,6 +12,7 @@
 #include "passes/kernels/HostKernels.h"
 #include "passes/kernels/KernelWork.h"
 #include "passes/planner/Profile.h"
+#include "runtime/CpuTable.h"
 
 namespace sluice {
 #define GEN_PASS_DEF_ESTIMATECOST
@@ -76,10 +77,10 @@ struct EstimateCost : sluice::impl::EstimateCostBase<EstimateCost> {
     if (workspaceLimit < 0)
       return getOperation().emitError() << "workspace-limit=" << workspaceLimit.getValue()
                                         << " is below 0, which stands for no limit of its own";
-    if (threads < 0 || threads > mostThreads || level < 0 || level == 1 || level > 4)
+    if (threads < 0 || threads > mostThreads || (level != 0 && !isCpuLevel(level)))
       return getOperation().emitError() << "threads=" << threads.getValue() << " level=" << level.getValue()
                                         << " are for no machine: threads go to " << mostThreads
-                                        << ", levels of x86-64 from 2 to 4";
+                                        << ", levels of processors from " << firstLevel << " to " << lastLevel;
     return success();
   }
 

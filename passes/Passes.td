@@ -304,7 +304,7 @@ def EstimateCost : Pass<"sluice-estimate-cost", "::mlir::ModuleOp"> {
                  Option<"alternatives", "alternatives", "bool", "false", "also the ways in which plans may compute an op instead">,
                  Option<"target", "target", "Target", "Target::Host", "host or cuda: whose kernels are asked for their workspaces", "TargetWords()">,
                  Option<"threads", "threads", "int", "0", "threads of host programs, on which workspaces depend; 0: this machine's">,
-                 Option<"level", "level", "int", "0", "level of x86-64 that host programs are built for, 2 to 4; 0: this machine's">];
+                 Option<"level", "level", "int", "0", "level of the processors that host programs are built for: 2 to 4 of x86-64, 5 to 7 of ARM; 0: this machine's">];
 }
 
 def HomeVariables : Pass<"sluice-home-variables", "::mlir::ModuleOp"> {

@@ -33,7 +33,7 @@ struct PipelineOptions {
   int threads = 0;                 ///< of host programs; 0: this machine's
   bool groupLaunches = false;      ///< runs of one kind in one launch, where that takes no more memory
   bool fuseEpilogues = false;      ///< what BatchNorm asks of convolutions' results is theirs to compute
-  int level = 0;                   ///< of x86-64 that host programs are built for, 2 to 4; 0: this machine's
+  int level = 0;                   ///< that host programs are built for (runtime/CpuTable.h); 0: this machine's
 };
 
 /// The passes that take a module that has reached `from`, any level, to `until`, a later one whose passes are included.

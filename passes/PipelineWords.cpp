@@ -46,7 +46,7 @@ struct PipelineWords : PassPipelineOptions<PipelineWords> {
                              llvm::cl::init(false)};
   Option<int> threads{*this, "threads", llvm::cl::desc("threads of host programs; 0: this machine's"),
                       llvm::cl::init(0)};
-  Option<int> level{*this, "level", llvm::cl::desc("level of x86-64 of host programs; 0: this machine's"),
+  Option<int> level{*this, "level", llvm::cl::desc("level of the processors of host programs; 0: this machine's"),
                     llvm::cl::init(0)};
 
   PipelineOptions options() const {

@@ -4,6 +4,7 @@
 #include "passes/kernels/HostKernels.h"
 #include "passes/planner/Words.h"
 #include "passes/strategies/Registry.h"
+#include "runtime/CpuTable.h"
 #include "runtime/program/HelpText.h"
 #include "tools/Driver.h"
 #include "tools/Failure.h"
@@ -154,8 +155,8 @@ void declareMachine(CLI::App &app, DriverOptions &o, Words &w) {
                  "them needs, or none (default none)")
       ->option_text("fused|none");
   app.add_option("--cpu", o.cpu,
-                 "what a host program and its runtime are built for: native, x86-64-v2, v3 or v4 (default native: "
-                 "processors like this one)")
+                 "what a host program and its runtime are built for: native, x86-64-v2, v3 or v4, armv8-a, armv8.2-a or "
+                 "armv8.2-a+sve (default native: processors like this one)")
       ->option_text("LEVEL");
   app.add_option("--threads", w.threads, "host threads that the plan is made for (default: this machine's)")
       ->option_text("N");
@@ -267,7 +268,8 @@ Status takeLists(const Words &w, DriverOptions &o) {
 Status takeCounts(const Words &w, DriverOptions &o) {
   if (!w.batch.empty() && !isNumber(w.batch, std::numeric_limits<int64_t>::max(), o.spec.batch.emplace()))
     return Error{"--batch takes a positive number, not '" + w.batch + "'"};
-  int64_t threads = std::max(1u, std::thread::hardware_concurrency());
+  const int level = o.pipeline.level;
+  int64_t threads = isForeign(level) ? factsOfCpu(level).threads : std::max(1u, std::thread::hardware_concurrency());
   if (!w.threads.empty() && !isNumber(w.threads, mostThreads, threads))
     return Error{"--threads takes a number from 1 to " + std::to_string(mostThreads) + ", not '" + w.threads + "'"};
   o.pipeline.threads = static_cast<int>(threads);
@@ -349,9 +351,12 @@ std::optional<int> sluice::parseCommandLine(const std::vector<std::string> &word
   const TargetFacts &target = factsOf(options.pipeline.target);
   if (target.device && !options.deviceNamed)
     options.pipeline.device = target.device;
-  if (options.calibrate && (target.device || options.deviceNamed))
+  const bool foreign = isForeign(options.pipeline.level);
+  if (options.calibrate && (target.device || options.deviceNamed || foreign))
     return usage("--calibrate measures this machine, which " +
-                 (target.device ? std::string("--target=") + target.name : "--device=" + options.pipeline.device) +
+                 (target.device ? std::string("--target=") + target.name
+                  : foreign     ? "--cpu=" + options.cpu
+                                : "--device=" + options.pipeline.device) +
                  " does not plan for");
   options.commandLine = "sluicec";
   for (const std::string &word : words)

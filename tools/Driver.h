@@ -17,7 +17,7 @@ enum class Emit { Forward, Training, Linearized, Planned, Scheduled, Placed, Sou
 struct DriverOptions {
   std::string model, output;
   Emit emit = Emit::Binary;
-  std::string cpu = "native"; ///< what a host program is built for: native, x86-64-v2, x86-64-v3 or x86-64-v4
+  std::string cpu = "native"; ///< what a host program is built for: native, or a name of runtime/CpuTable.h
   TrainingSpec spec;
   PipelineOptions pipeline;
   bool listParameters = false, explain = false, maxBatch = false, check = false, force = false;

@@ -7,6 +7,7 @@
 #include "passes/kernels/HostTrial.h"
 #include "passes/planner/Files.h"
 #include "passes/planner/Profile.h"
+#include "runtime/CpuTable.h"
 #include "runtime/Kernels.h"
 #include "runtime/files/OutputFile.h"
 #include "runtime/host/Dnnl.h"
@@ -177,6 +178,10 @@ void sluice::chooseDevice(DriverOptions &options) {
   if (options.deviceNamed || factsOf(options.pipeline.target).device || !isPlanned(options))
     return;
   std::string &device = options.pipeline.device;
+  if (isForeign(options.pipeline.level)) {
+    device = factsOfCpu(options.pipeline.level).profile;
+    return;
+  }
   if (const char *named = std::getenv("SLUICE_DEVICE"); named && *named) {
     device = named;
     return;

@@ -3,6 +3,7 @@
 #include "tools/TargetWords.h"
 
 #include "codegen/HostToolchain.h"
+#include "runtime/CpuTable.h"
 #include "runtime/TargetTable.h"
 #include "runtime/host/Processor.h"
 
@@ -25,15 +26,19 @@ Status takeCpu(DriverOptions &o) {
     const int level = processorLevel();
     if (!factsOf(o.pipeline.target).levels || codegen::ownLevel() == 0 || level <= codegen::ownLevel())
       return Success{};
-    o.cpu = "v" + std::to_string(level);
+    o.cpu = factsOfCpu(level).name;
   }
-  for (int level : {2, 3, 4})
-    if (const std::string name = "v" + std::to_string(level); o.cpu == name || o.cpu == "x86-64-" + name) {
-      o.cpu = "x86-64-" + name;
+  std::string known = "native";
+  for (int level = firstLevel; level <= lastLevel; ++level) {
+    const CpuFacts &facts = factsOfCpu(level);
+    known += (level < lastLevel ? ", " : " and ") + std::string(facts.name);
+    if (o.cpu == facts.name || o.cpu == facts.brief) {
+      o.cpu = facts.name;
       o.pipeline.level = level;
     }
+  }
   if (o.pipeline.level == 0)
-    return Error{"--cpu knows no '" + o.cpu + "'; there are native, x86-64-v2, x86-64-v3 and x86-64-v4"};
+    return Error{"--cpu knows no '" + o.cpu + "'; there are " + known};
   return factsOf(o.pipeline.target).levels ? Status(Success{}) : Error{"--cpu=" + o.cpu + " is for --target=host"};
 }
 

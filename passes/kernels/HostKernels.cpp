@@ -3,6 +3,7 @@
 #include "passes/kernels/HostKernels.h"
 
 #include "ir/KernelCall.h"
+#include "runtime/CpuTable.h"
 #include "runtime/host/ConvEngine.h"
 #include "runtime/host/ElementTypes.h"
 #include "runtime/host/MatmulEngine.h"
@@ -179,4 +180,4 @@ void sluice::adoptMachine(const HostMachine &machine) {
   limitInstructions(reachableLevel(machine.level));
 }
 
-int sluice::reachableLevel(int level) { return std::min(level, processorLevel()); }
+int sluice::reachableLevel(int level) { return isForeign(level) ? 0 : std::min(level, processorLevel()); }

@@ -17,13 +17,14 @@ constexpr int mostThreads = 1024;
 /// What workspaces and algorithms of host programs depend on.
 struct HostMachine {
   int threads = 0; ///< that programs will have; 0: this machine's
-  int level = 0;   ///< of x86-64 that they are built for; 0: this machine's
+  int level = 0;   ///< that they are built for (runtime/CpuTable.h); 0: this machine's
   Precision precision = Precision::FP32;
 };
 /// Kernels of this process are from now on those of such a program. One process can serve one level: oneDNN chooses its
 /// instructions once.
 void adoptMachine(const HostMachine &machine);
-/// What such a program may use: of a level that this machine does not reach, what it has.
+/// What such a program may use of vendor kernels, as far as this machine can tell: of a level that it does not reach,
+/// or of another family, what it has.
 int reachableLevel(int level);
 
 /// In which ways the op's kernel can compute once this process has become `machine`, fastest first, each with its

@@ -42,7 +42,10 @@ double speedOf(const std::string &name) {
   return name.find("avx512") != std::string::npos ? 4 : name.find("avx") != std::string::npos ? 2 : 0.6;
 }
 
+/// Of its best kernels, on this processor or the one that is planned for.
 double speedOfProcessor() {
+  if (!tile::asksVendor())
+    return 0.6; // ours, of four floats
   const dnnl::cpu_isa isa = dnnl::get_effective_cpu_isa();
   if (isa == dnnl::cpu_isa::sse41)
     return 0.6;
@@ -85,6 +88,8 @@ double slownessOfConversions(const ConvGeometry &g, int64_t parts) {
 void addOffers(const ConvGeometry &g, bool bias, bool rotated, int64_t parts, std::vector<ConvCandidate> &candidates) {
   int better = 0;
   double speed = 0;
+  if (!tile::asksVendor())
+    return;
   for (const DnnlConvOffer &offer : dnnlConvOffers(g, bias, rotated, parts)) {
     better = speedOf(offer.name) == speed ? better + 1 : 0;
     speed = speedOf(offer.name);

@@ -3,6 +3,7 @@
 // the C interface with arguments on the stack.
 #include "runtime/host/Dnnl.h"
 
+#include "runtime/CpuTable.h"
 #include "runtime/Kernels.h"
 
 #include <cstdlib>
@@ -67,6 +68,8 @@ static int lessByEnvironment(int limit) {
 }
 
 void limitInstructions(int level) {
+  if (isArm(level)) // there is one kind of kernels, ours
+    return;
   static const int limits[] = {0, dnnl_cpu_isa_sse41, dnnl_cpu_isa_sse41, dnnl_cpu_isa_avx2, dnnl_cpu_isa_avx512_core};
   static int limited = 0;
   // Of a level only some have instructions for bf16.

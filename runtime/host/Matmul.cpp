@@ -10,6 +10,7 @@
 #include "runtime/host/ElementTypes.h"
 #include "runtime/host/Parallel.h"
 #include "runtime/host/Processor.h"
+#include "runtime/host/TileForm.h"
 
 #include <algorithm>
 
@@ -135,7 +136,7 @@ std::vector<MatmulCandidate> matmulCandidates(const MatmulGeometry &g) {
                           g.options.bias);
   std::vector<MatmulCandidate> candidates;
   dnnl::matmul::primitive_desc found;
-  if (Description(g, shape).find("", found))
+  if (tile::asksVendor() && Description(g, shape).find("", found))
     candidates.push_back({found.impl_info_str(), found.scratchpad_desc().get_size(), 1});
   const BlockedMatmul own(shape, g.options.transposeA, g.options.transposeB, g.options.factors, g.options.result);
   candidates.push_back({blockedMatmul, own.workspaceBytes(), candidates.empty() ? 1.2 : 1.6});

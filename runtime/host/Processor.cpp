@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The only file of the host runtime that is compiled for every x86-64 processor. It calls the C library alone: what the
-// standard library inlines may be linked from an object that is compiled for more.
+// The only file of the host runtime that is compiled for every processor of its family. It calls the C library alone:
+// what the standard library inlines may be linked from an object that is compiled for more.
 #include "runtime/host/Processor.h"
 
+#include "runtime/CpuTable.h"
 #include "runtime/Inside.h"
 
 #include <cerrno>
@@ -10,6 +11,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <unistd.h>
+#ifdef __aarch64__
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
 
 #ifdef __x86_64__
 /// What tells the levels apart; no processor has these and lacks the rest of its level.
@@ -32,11 +37,21 @@ double sluice::slownessOfHalves(const char *implementation) {
   return !strstr(implementation, "avx512_core_bf16") ? 5 : __builtin_cpu_is("intel") ? 1.9 : 0.5;
 }
 #else
+#ifdef __aarch64__
+int sluice::processorLevel() {
+  const unsigned long has = getauxval(AT_HWCAP);
+  return firstArmLevel + (!(has & HWCAP_ATOMICS) ? 0 : !(has & HWCAP_SVE) ? 1 : 2);
+}
+#else
 int sluice::processorLevel() { return 0; }
+#endif
 double sluice::slownessOfHalves(const char *) { return 0.5; }
 #endif
 
 #ifdef SLUICE_LEVEL
+static constexpr bool isSame(const char *a, const char *b) { return *a == *b && (*a == 0 || isSame(a + 1, b + 1)); }
+static_assert(isSame(SLUICE_LEVEL_NAME, sluice::factsOfCpu(SLUICE_LEVEL).name), "as Levels.cmake has it");
+
 /// SLUICE_FAULT=processor: a processor of the level below.
 static int levelHere() {
   const char *fault = getenv("SLUICE_FAULT");
@@ -48,17 +63,20 @@ const char *sluice::lesserProcessor() { return lesser; }
 
 /// The lowest number that programs may take: before static objects of every file.
 __attribute__((constructor(101))) static void refuseLesserProcessor() {
-  static const char *const names[] = {"", "x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"};
-  static const char *const needs[] = {"", "", "SSE4.2", "AVX2", "AVX-512"};
   const int level = levelHere();
   if (level >= SLUICE_LEVEL)
     return;
-  char advice[100] = "and nothing can be built for less than x86-64-v2", line[400];
-  if (level > 1)
-    snprintf(advice, sizeof advice, "build it with --cpu=%s (in CMake: -DSLUICE_CPU=%s)", names[level], names[level]);
+  const bool known = sluice::isCpuLevel(level) && sluice::isArm(level) == sluice::isArm(SLUICE_LEVEL);
+  const char *here = known ? sluice::factsOfCpu(level).name : sluice::isArm(SLUICE_LEVEL) ? "less" : "x86-64";
+  const char *least = sluice::isArm(SLUICE_LEVEL) ? "armv8-a" : "x86-64-v2";
+  char advice[100], line[400];
+  snprintf(advice, sizeof advice, "and nothing can be built for less than %s", least);
+  if (known)
+    snprintf(advice, sizeof advice, "build it with --cpu=%s (in CMake: -DSLUICE_CPU=%s)", here, here);
   const int length =
       snprintf(line, sizeof line, "%s: error: this program was built for %s (%s), this processor has %s; %s\n",
-               program_invocation_short_name, names[SLUICE_LEVEL], needs[SLUICE_LEVEL], names[level], advice);
+               program_invocation_short_name, sluice::factsOfCpu(SLUICE_LEVEL).name,
+               sluice::factsOfCpu(SLUICE_LEVEL).needs, here, advice);
   if (sluice::isInsideLibrary()) {
     memcpy(lesser, line, static_cast<size_t>(length));
     return; // who opens the library hears of it

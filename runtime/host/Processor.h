@@ -6,7 +6,8 @@
 
 namespace sluice {
 
-/// Level of this processor and its operating system, 1 to 4; 0: no x86-64.
+/// Level of this processor and its operating system (runtime/CpuTable.h), 1 for an x86-64 below them; 0: of another
+/// family than those.
 int processorLevel();
 
 /// How long an implementation of oneDNN, by its name, takes for products of bf16 beside what floats take here, as

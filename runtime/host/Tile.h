@@ -17,6 +17,8 @@ namespace sluice::tile {
 constexpr Form compiled = formOf(4);
 #elif defined(__AVX__)
 constexpr Form compiled = formOf(3);
+#elif defined(__aarch64__)
+constexpr Form compiled = formOf(firstArmLevel);
 #else
 constexpr Form compiled = formOf(2);
 #endif

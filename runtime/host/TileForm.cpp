@@ -7,14 +7,21 @@
 namespace sluice::tile {
 
 static Form current = compiled;
+static bool vendorKnows = true;
 
 Form form() { return current; }
+
+bool asksVendor() { return vendorKnows; }
 
 PlannedFor::PlannedFor(int level) {
   if (level)
     current = formOf(level);
+  vendorKnows = !isForeign(level);
 }
 
-PlannedFor::~PlannedFor() { current = compiled; }
+PlannedFor::~PlannedFor() {
+  current = compiled;
+  vendorKnows = true;
+}
 
 } // namespace sluice::tile

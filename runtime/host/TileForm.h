@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// How our own products are cut into tiles, which decides about their workspaces. It follows from the level of x86-64
-// that the runtime is compiled for, and the compiler, whose own runtime is for its machine, asks for that of programs
-// for others.
+// How our own products are cut into tiles, which decides about their workspaces. It follows from the level
+// (runtime/CpuTable.h) that the runtime is compiled for, and the compiler, whose own runtime is for its machine, asks
+// for that of programs for others.
 #pragma once
+
+#include "runtime/CpuTable.h"
 
 #include <cstdint>
 
@@ -14,11 +16,17 @@ struct Form {
   bool operator==(const Form &other) const { return lanes == other.lanes && rows == other.rows; }
 };
 
-/// 2 to 4: a level of x86-64; less: any processor.
-constexpr Form formOf(int level) { return level == 4 ? Form{16, 8} : level == 3 ? Form{8, 6} : Form{4, 6}; }
+/// Less than a level: any processor. ARM has 32 registers of four floats.
+constexpr Form formOf(int level) {
+  return isArm(level) ? Form{4, 8} : level == 4 ? Form{16, 8} : level == 3 ? Form{8, 6} : Form{4, 6};
+}
 
 /// That of this runtime, or the one that a PlannedFor asks for.
 Form form();
+
+/// Whether oneDNN can tell what it offers: not for a level of another family of processors. On ARM it offers nothing
+/// that counts here, as Debian has it.
+bool asksVendor();
 
 /// While it lives, kernels have the workspaces that they have in programs for the level (0: as usual), and cannot run.
 class PlannedFor {

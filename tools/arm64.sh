@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Builds the host runtime for 64-bit ARM beside this machine's, so that `sluicec --cpu=armv8-a` and the like build programs here; on a Debian system
+# of another family. The libraries that programs link are put beside it: on their own machine programs find Debian's.
+#
+#   tools/arm64.sh [CPU...]        armv8-a, armv8.2-a or armv8.2-a+sve (default: armv8-a)
+#   tools/arm64.sh --test          builds that of armv8-a with its unit tests and runs these, and programs of tiny models, in an emulator
+set -euo pipefail
+# shellcheck source=setup.sh
+source "$(dirname "$0")/setup.sh"
+
+root=$deps/arm64-root machine=aarch64-linux-gnu
+libraries=(libdnnl-dev libdnnl2 libzfp-dev libzfp1 libjpeg62-turbo-dev libjpeg62-turbo libpng-dev libpng16-16 zlib1g-dev zlib1g libgomp1)
+
+# Debian's libraries for ARM, unpacked into a folder: installing them would take the place of this machine's headers.
+fetch_libraries() {
+  [ -f "$root/.complete" ] && return
+  say "fetching ${#libraries[@]} libraries for 64-bit ARM into $root"
+  rm -rf "$root"
+  mkdir -p "$root/apt/lists/partial" "$root/apt/cache/archives/partial" "$root/packages"
+  local apt=(apt-get -q -o "Dir::State::lists=$root/apt/lists" -o "Dir::Cache=$root/apt/cache" -o Dir::State::status=/dev/null
+    -o APT::Architecture=arm64 -o APT::Architectures=arm64 -o APT::Sandbox::User=)
+  "${apt[@]}" update >/dev/null
+  (cd "$root/packages" && "${apt[@]}" download "${libraries[@]}" >/dev/null)
+  local package
+  for package in "$root"/packages/*.deb; do dpkg -x "$package" "$root"; done
+  rm -rf "$root/apt" "$root/packages"
+  touch "$root/.complete"
+}
+
+# build_runtime CPU TARGET...: in a folder of its own.
+build_runtime() {
+  local cpu=$1 folder=build-arm64/$1
+  shift
+  say "building the host runtime for $cpu"
+  cmake -S . -B "$folder" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_TOOLCHAIN_FILE="$PWD/runtime/aarch64.cmake" -DSLUICE_ARM64_ROOT="$root" \
+    -DSLUICE_RUNTIME_ONLY=ON -DSLUICE_CUDA=OFF -DSLUICE_CPU="$cpu" >"$folder.log" 2>&1 || { cat "$folder.log"; exit 1; }
+  ninja -C "$folder" "$@" | sed -un '/^\[[0-9]/p' | show_progress "building for $cpu"
+  mkdir -p "build/lib/$machine"
+  cp "$folder/lib/libsluice_host.a" "build/lib/$machine/libsluice_host-$cpu.a"
+  cp -a "$root/usr/lib/$machine"/lib{dnnl,zfp,jpeg,png,png16,gomp}.so* "$root/lib/$machine"/libz.so* "build/lib/$machine/"
+  local name
+  for name in libgomp.so.1 libz.so.1; do ln -sf "$name" "build/lib/$machine/${name%.1}"; done
+}
+
+# What programs lose to this machine's own in five steps: nothing beyond rounding.
+train_tiny_models() {
+  local model work=$PWD/build-arm64/programs emulator=(qemu-aarch64 -L "/usr/$machine" -E "LD_LIBRARY_PATH=$PWD/build/lib/$machine")
+  mkdir -p "$work"
+  for model in mlp resnet vgg mobile densenet unet bert gpt lstm; do
+    local flags=("test/models/tiny/$model/model.onnx" --batch=8 --threads=2 --force --memory-budget=80%act --host-budget=unlimited)
+    build/bin/sluicec "${flags[@]}" --cpu=armv8-a -o "$work/$model-arm"
+    build/bin/sluicec "${flags[@]}" -o "$work/$model"
+    "$work/$model" --data "test/models/tiny/$model/data" --steps 5 --lr 0.1 --log "$work/here.jsonl" >/dev/null
+    "${emulator[@]}" "$work/$model-arm" --data "test/models/tiny/$model/data" --steps 5 --lr 0.1 --log "$work/arm.jsonl" >/dev/null
+    say "$model: $(test/models/losses.py "$work/arm.jsonl" "$work/here.jsonl" --within 1e-4)"
+  done
+}
+
+install_packages
+install_missing "g++-$machine" googletest qemu-user
+fetch_libraries
+mkdir -p build-arm64
+if [ "${1:-}" = --test ]; then
+  build_runtime armv8-a all
+  say "running the runtime's tests in an emulator"
+  (cd build-arm64/armv8-a && ctest --output-on-failure -j "$(nproc)")
+  train_tiny_models
+  exit
+fi
+[ $# -gt 0 ] || set -- armv8-a
+for cpu in "$@"; do build_runtime "$cpu" libsluice_host.a; done
