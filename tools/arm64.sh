@@ -47,8 +47,8 @@ build_runtime() {
 train_tiny_models() {
   local model work=$PWD/build-arm64/programs emulator=(qemu-aarch64 -L "/usr/$machine" -E "LD_LIBRARY_PATH=$PWD/build/lib/$machine")
   mkdir -p "$work"
-  for model in mlp resnet vgg mobile densenet unet bert lstm gru; do
-    local flags=("test/models/tiny/$model/model.onnx" --batch=8 --threads=2 --force --memory-budget=80%act --host-budget=unlimited)
+  for model in resnet vgg mobile densenet unet bert lstm gru vit; do
+    local flags=("test/models/tiny/$model/model.onnx" --batch=8 --threads=2 --force --memory-budget=90%act --host-budget=unlimited)
     rm -f "$work"/*.jsonl
     build/bin/sluicec "${flags[@]}" --cpu=armv8-a -o "$work/$model-arm"
     build/bin/sluicec "${flags[@]}" -o "$work/$model"
