@@ -85,7 +85,7 @@ def measure(folder, options, form):
     program = [*options.run.split(), folder / name, "--data", folder / "data", "--steps", options.steps, "--lr", "0.001"]
     run(*program, "--log", folder / f"{name}.jsonl", "--force", "--quiet")
     run(*program, "--profile-out", folder / f"{name}.json", "--force", "--quiet")
-    steps = [event["seconds"] for event in map(json.loads, open(folder / f"{name}.jsonl")) if event["event"] == "step"]
+    steps = [event["ms"] / 1e3 for event in map(json.loads, open(folder / f"{name}.jsonl")) if event["event"] == "step"]
     ops = json.load(open(folder / f"{name}.json"))["ops"]
     made = sum(op["seconds"] for op in ops if op["op"] == "dequantize" or (op["op"] == "cast" and form == "bf16"))
     products = sum(op["seconds"] for op in ops if op["op"] == "matmul")
