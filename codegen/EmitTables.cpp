@@ -55,6 +55,17 @@ train::VariableOp sourceOf(const Document &d, train::VariableOp variable) {
   return source ? d.module.lookupSymbol<train::VariableOp>(source.getAttr()) : train::VariableOp();
 }
 
+/// The last fields of a variable that is held in fewer bits.
+std::string formOf(train::VariableOp variable) {
+  const auto quantized = train::attr::get<train::attr::Quantized>(variable);
+  if (!quantized)
+    return "";
+  const Quantization form = quantized.form();
+  return llvm::formatv(", nullptr, {{{0}, {1}, {2}, {3}, {4}}", form.bits, form.group, form.dimension, form.rows,
+                       form.columns)
+      .str();
+}
+
 /// Exports hold a running average in place of what it averages: its row has that one's place in the template.
 void printVariables(const Document &d, llvm::raw_ostream &out) {
   llvm::DenseSet<Operation *> averaged; // which is exported in their place
@@ -70,7 +81,7 @@ void printVariables(const Document &d, llvm::raw_ostream &out) {
     out << "    {" << stringLiteral(train::tensorName(variable)) << ", " << d.nameOf(buffer) << ", "
         << roleOf(variable.getRole()) << ", " << initOf(variable) << ", " << variable.getFanIn() << ", "
         << variable.getFanOut() << ", " << offset
-        << (source ? ", " + stringLiteral(train::tensorName(source)) : std::string()) << "},\n";
+        << (source ? ", " + stringLiteral(train::tensorName(source)) : std::string()) << formOf(variable) << "},\n";
   }
   out << "    {nullptr, none, Role::Constant, Init::Zero}, // end\n};\n\n";
 }

@@ -6,6 +6,8 @@
 #include "ir/TensorName.h"
 #include "runtime/files/Safetensors.h"
 
+#include <cstring>
+
 using namespace mlir;
 using namespace sluice;
 using namespace sluice::codegen;
@@ -28,6 +30,23 @@ static std::string rawBytes(ElementsAttr value) {
   return bytes;
 }
 
+/// What a variable of `bytes` floats in the model is written as; a form of fewer bits is made when it is due, so that
+/// one tensor's at a time is in memory.
+static TensorToWrite weightOf(const std::string &name, VariableOp variable, std::string_view bytes) {
+  const Tensor held = tensorOf(cast<RankedTensorType>(variable.getType()));
+  const auto quantizedAs = train::attr::get<train::attr::Quantized>(variable);
+  return {name, held.type, held.shape, [name, variable, bytes, quantizedAs](const TensorToWrite::Put &put) mutable {
+            if (!variable.getValue() && !quantizedAs)
+              return put(bytes.data(), bytes.size());
+            const std::string own = variable.getValue()
+                                        ? rawBytes(*variable.getValue())
+                                        : quantized(quantizedAs.form(), name, [&](size_t first, void *to, size_t size) {
+                                            std::memcpy(to, bytes.data() + first, size);
+                                          });
+            put(own.data(), own.size());
+          }};
+}
+
 /// Bytes of the model are written from where they lie, constants of the module from a copy that lives as long as its
 /// write: weights may be larger than memory. All sizes are compared before the file is begun.
 Status codegen::writeWeights(const std::string &path, const std::string &identity, ModuleOp module,
@@ -41,16 +60,12 @@ Status codegen::writeWeights(const std::string &path, const std::string &identit
     auto origin = variable->getAttrOfType<StringAttr>(train::sourceAttribute);
     std::string_view bytes =
         variable.getValue() ? std::string_view() : source(origin ? origin.getValue() : StringRef(name));
-    if (!variable.getValue() && static_cast<int64_t>(bytes.size()) != train::bytes(type))
+    const auto form = train::attr::get<train::attr::Quantized>(variable);
+    const int64_t needed = form ? 4 * ShapedType::getNumElements(form.getShape()) : train::bytes(type);
+    if (!variable.getValue() && static_cast<int64_t>(bytes.size()) != needed)
       return Error{"the model holds " + std::to_string(bytes.size()) + " bytes for '" + name + "', " +
-                   std::to_string(train::bytes(type)) + " are needed"};
-    tensors.push_back(
-        {name, tensorOf(type).type, shapeOf(type), [variable, bytes](const TensorToWrite::Put &put) mutable {
-           if (!variable.getValue())
-             return put(bytes.data(), bytes.size());
-           std::string constant = rawBytes(*variable.getValue());
-           put(constant.data(), constant.size());
-         }});
+                   std::to_string(needed) + " are needed"};
+    tensors.push_back(weightOf(name, variable, bytes));
   }
   try {
     writeSafetensors(path, {{"format", weightsFormat}, {"identity", identity}}, tensors);

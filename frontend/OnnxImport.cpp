@@ -10,6 +10,7 @@
 #include "frontend/ConstantFolding.h"
 #include "frontend/ElementTypes.h"
 #include "frontend/Flattening.h"
+#include "frontend/FrozenForms.h"
 #include "frontend/ImportNode.h"
 #include "frontend/ImportedOps.h"
 #include "frontend/LossAttachment.h"
@@ -92,6 +93,9 @@ public:
     variables.setTied(tiedNames(file.model().graph(), graph));
     if (Status roles = reportRoles(graph, variables, hand, report.remarks); !roles)
       return roles.takeError();
+    if (spec.frozen)
+      if (Status given = giveForms(*module, variables.frozen(), *spec.frozen, report.remarks); !given)
+        return given.takeError();
     std::vector<std::string> predicted;
     for (train::OutputAttr output : train::outputsOf(*module))
       if (output.getKept() >= 0)

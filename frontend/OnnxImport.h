@@ -26,8 +26,9 @@ struct ImportReport {
 Result<mlir::OwningOpRef<mlir::ModuleOp>> importOnnx(mlir::MLIRContext &context, OnnxFile &file,
                                                      const TrainingSpec &spec, ImportReport *report = nullptr);
 
-/// One line per variable: name, shape, role and the reason for the role.
-std::string listParameters(mlir::ModuleOp module);
+/// One line per variable: name, shape, role and the reason for the role, and the form that --frozen gives it, with what
+/// that takes from the values of the file, if one is given.
+std::string listParameters(mlir::ModuleOp module, const OnnxFile *file = nullptr);
 
 } // namespace sluice
 

@@ -2,6 +2,7 @@
 // What --list-parameters prints.
 #include "frontend/OnnxImport.h"
 
+#include "frontend/FrozenForms.h"
 #include "ir/TensorName.h"
 #include "ir/Train.h"
 #include "runtime/Printable.h"
@@ -22,7 +23,7 @@ static std::string tiedText(train::VariableOp variable) {
   return names.empty() ? "" : names + "'";
 }
 
-std::string listParameters(ModuleOp module) {
+std::string listParameters(ModuleOp module, const OnnxFile *file) {
   std::string text;
   size_t width = 0;
   for (auto variable : module.getOps<train::VariableOp>())
@@ -32,9 +33,11 @@ std::string listParameters(ModuleOp module) {
     for (int64_t extent : cast<RankedTensorType>(variable.getType()).getShape())
       shape += (shape.empty() ? "" : "x") + std::to_string(extent);
     std::string name = printable(train::tensorName(variable).str(), longestShown);
-    text += llvm::formatv("{0}  {1,-18}  {2,-9}  {3}\n", name + std::string(width - name.size(), ' '),
-                          shape.empty() ? "scalar" : shape, train::stringifyRole(variable.getRole()),
-                          printable(variable.getReason().value_or("").str() + tiedText(variable), longestShown))
+    text += llvm::formatv(
+                "{0}  {1,-18}  {2,-9}  {3}\n", name + std::string(width - name.size(), ' '),
+                shape.empty() ? "scalar" : shape, train::stringifyRole(variable.getRole()),
+                printable(variable.getReason().value_or("").str() + tiedText(variable) + describeForm(variable, file),
+                          longestShown))
                 .str();
   }
   return text;

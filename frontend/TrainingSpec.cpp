@@ -152,6 +152,28 @@ Result<AdapterRequest> parseAdapter(const std::string &word) {
   return request;
 }
 
+Result<FrozenForm> parseFrozen(const std::string &word, const std::string &precision) {
+  static constexpr char groupOption[] = "group=";
+  FrozenForm form;
+  const size_t comma = std::min(word.find(','), word.size());
+  form.word = word.substr(0, comma);
+  form.bits = form.word == "bf16" ? 16 : form.word == "int8" ? 8 : form.word == "int4" ? 4 : 0;
+  if (form.bits == 0)
+    return Error{"--frozen=" + word + " is unknown; use " + frozenForm};
+  if (form.bits == 16 && precision == "fp16")
+    return Error{"--frozen=bf16 does not go with --precision=fp16, which would round weights twice: use int8 or int4"};
+  if (comma == word.size())
+    return form;
+  const std::string option = word.substr(comma + 1);
+  const bool known = form.bits != 16 && option.compare(0, sizeof groupOption - 1, groupOption) == 0;
+  const char *first = option.data() + sizeof groupOption - 1, *last = option.data() + option.size();
+  if (!known || std::from_chars(first, last, form.group).ptr != last || first == last || form.group < 1 ||
+      form.group > FrozenForm::largestGroup)
+    return Error{"--frozen: '" + option + "' is no option of " + form.word + "; use " + frozenForm +
+                 ", where N goes from 1 to " + std::to_string(FrozenForm::largestGroup)};
+  return form;
+}
+
 Status checkPrecision(const std::string &word, Target target) {
   const bool all = factsOf(target).reducedPrecision, some = word == "tf32" || word == "fp16";
   const std::string known = all ? "fp32, tf32, bf16 or fp16" : "fp32 or bf16";

@@ -72,6 +72,18 @@ struct AdapterRequest {
 /// The narrow matrices of an adapter, A and B.
 enum class AdapterPart { First, Second };
 
+/// The words of --frozen.
+constexpr char frozenForm[] = "bf16|int8|int4[,group=N]";
+
+/// --frozen: the form of weights that are held fixed, see runtime/Quantization.h.
+struct FrozenForm {
+  static constexpr int64_t largestGroup = 1 << 20;
+
+  std::string word; ///< bf16, int8 or int4
+  int bits = 8;
+  int64_t group = 64; ///< not of bf16
+};
+
 /// What to train and how, by the flags of sluicec, as far as the import is concerned.
 struct TrainingSpec {
   static constexpr size_t mostLosses = 32;
@@ -105,6 +117,7 @@ struct TrainingSpec {
   std::optional<AdapterRequest> adapter;           ///< --adapter
   std::map<std::string, AdapterPart> adapterParts; ///< the tensors that it came to in the file at hand
   Limits limits;
+  std::optional<FrozenForm> frozen; ///< --frozen
 };
 
 /// What is attached, one loss or several; one alone has an empty output where --output does not say it.
@@ -127,6 +140,8 @@ Result<std::vector<double>> parsePosWeights(const std::string &word);
 Status parseBatchNorm(const std::string &word, TrainingSpec &spec);
 /// `lora[,rank=N][,alpha=X][,dropout=P][,rslora][,targets=REGEX]`; the expression is the rest of the word.
 Result<AdapterRequest> parseAdapter(const std::string &word);
+/// `bf16`, or `int8` or `int4` with `,group=N`; bf16 goes not with --precision=fp16.
+Result<FrozenForm> parseFrozen(const std::string &word, const std::string &precision);
 Result<DropoutMode> parseDropoutMode(const std::string &word);
 /// fp32 everywhere, the others on cuda; on the host they are refused as such.
 Status checkPrecision(const std::string &word, Target target);

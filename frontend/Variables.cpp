@@ -194,6 +194,16 @@ void Variables::setTied(const std::map<std::string, std::vector<std::string>> &n
     }
 }
 
+std::vector<train::VariableOp> Variables::frozen() const {
+  std::vector<train::VariableOp> list;
+  for (auto [key, variable] : made)
+    if (const auto &[name, isState, invented] = key;
+        !isState && !invented && variable.getRole() == Role::Constant && hand.freezes(name) &&
+        cast<RankedTensorType>(variable.getType()).getElementType().isF32())
+      list.push_back(variable);
+  return list;
+}
+
 std::vector<std::pair<std::string, Role>> Variables::roles() const {
   std::vector<std::pair<std::string, Role>> roles;
   for (const auto &[key, variable] : made)

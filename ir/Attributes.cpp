@@ -52,6 +52,27 @@ LogicalResult ViewAttr::verify(function_ref<InFlightDiagnostic()> emitError, Arr
   return success();
 }
 
+LogicalResult QuantizedAttr::verify(function_ref<InFlightDiagnostic()> emitError, ArrayRef<int64_t> shape, int64_t bits,
+                                    int64_t group, int64_t dimension) {
+  const bool halves = bits == 16 && group == 0 && dimension == 0;
+  const bool groups = (bits == 8 || bits == 4) && group >= 1 && (dimension == 0 || dimension == 1);
+  if (shape.size() != 2 || shape[0] < 1 || shape[1] < 1 || (!halves && !groups)) // Q1
+    return emitError() << "a matrix of two positive extents is held in 16 bits, groups of 0 along 0, or in 8 or 4 "
+                          "bits, groups of 1 or more along dimension 0 or 1, not in "
+                       << bits << " bits, groups of " << group << " along " << dimension;
+  return success();
+}
+
+sluice::Quantization QuantizedAttr::form() const {
+  return {static_cast<int>(getBits()), getGroup(), static_cast<int>(getDimension()), getShape()[0], getShape()[1]};
+}
+
+RankedTensorType QuantizedAttr::heldType() const {
+  if (getBits() == 16)
+    return RankedTensorType::get(getShape(), BFloat16Type::get(getContext()));
+  return RankedTensorType::get({form().bytes()}, IntegerType::get(getContext(), 8));
+}
+
 LogicalResult CostAttr::verify(function_ref<InFlightDiagnostic()> emitError, FloatAttr seconds, int64_t workspace,
                                AlgorithmAttr, ArrayRef<CostAttr> alternatives) {
   if (!(seconds.getValueAsDouble() >= 0) || workspace < 0)
@@ -83,6 +104,19 @@ template <typename Wanted> static LogicalResult verifyKind(Operation *op, NamedA
                            << attribute.getValue();
 }
 
+static LogicalResult verifyQuantized(Operation *op, NamedAttribute attribute) {
+  auto variable = dyn_cast<VariableOp>(op);
+  auto quantized = dyn_cast<QuantizedAttr>(attribute.getValue());
+  if (!variable || !quantized)
+    return variable ? verifyKind<QuantizedAttr>(op, attribute, "a #train.quantized")
+                    : op->emitOpError() << "is no variable, but has '" << attribute.getName().getValue() << "'";
+  const auto type = cast<RankedTensorType>(variable.getType());
+  if (type != quantized.heldType() && !(type.getElementType().isF32() && type.getShape() == quantized.getShape()))
+    return op->emitOpError() << "is " << type << ", neither the floats of " << quantized << " nor "
+                             << quantized.heldType();
+  return success();
+}
+
 static LogicalResult verifyPlan(Operation *op, NamedAttribute attribute) {
   if (!isa<func::FuncOp, sluice::sched::ProgramOp>(op))
     return op->emitOpError() << "is no function and no program, but has '" << attribute.getName().getValue() << "'";
@@ -109,6 +143,8 @@ LogicalResult TrainDialect::verifyOperationAttribute(Operation *op, NamedAttribu
     return verifyPlan(op, attribute);
   if (name == attr::Offsets::getNameStr()) // A7
     return verifyOffsets(op, attribute.getValue());
+  if (name == attr::Quantized::getNameStr()) // A8
+    return verifyQuantized(op, attribute);
   if (name == attr::Rule::getNameStr())
     return verifyKind<StringAttr>(op, attribute, "a string");
   return success();

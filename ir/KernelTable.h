@@ -8,6 +8,7 @@
 #include "ir/RuntimeTypes.h"
 #include "runtime/ConvNorm.h"
 #include "runtime/CtcLoss.h"
+#include "runtime/Dequantize.h"
 #include "runtime/Embedding.h"
 #include "runtime/Recurrence.h"
 #include "runtime/Selection.h"
@@ -121,6 +122,12 @@ struct CtcLoss {
   bool zeroInfinity;
   int64_t ignoreIndex = sluice::Loss::none;
   KERNEL_ARGUMENTS(CtcLoss, x, labels, blank, zeroInfinity, ignoreIndex)
+};
+
+struct Dequantize {
+  Shape matrix;
+  int64_t bits, group, dimension;
+  KERNEL_ARGUMENTS(Dequantize, matrix, bits, group, dimension)
 };
 
 struct Embedding {
@@ -249,10 +256,10 @@ template <typename... A> struct KernelList {};
 using KernelTable =
     KernelList<arguments::Attention, arguments::AveragePool, arguments::BatchNormInversion,
                arguments::BatchNormStatistics, arguments::BroadcastTo, arguments::CancellationCheck, arguments::Conv,
-               arguments::ConvNorm, arguments::CtcLoss, arguments::Embedding, arguments::GradientNorm, arguments::Lamb,
-               arguments::LayerNorm, arguments::Loss, arguments::Lrn, arguments::Mask, arguments::Matmul,
-               arguments::MaxPool, arguments::Packing, arguments::Pick, arguments::Recurrence, arguments::Reorder,
-               arguments::Resize, arguments::Slab, arguments::Softmax, arguments::SumTo, arguments::Top,
-               arguments::UpdateStatistics>;
+               arguments::ConvNorm, arguments::CtcLoss, arguments::Dequantize, arguments::Embedding,
+               arguments::GradientNorm, arguments::Lamb, arguments::LayerNorm, arguments::Loss, arguments::Lrn,
+               arguments::Mask, arguments::Matmul, arguments::MaxPool, arguments::Packing, arguments::Pick,
+               arguments::Recurrence, arguments::Reorder, arguments::Resize, arguments::Slab, arguments::Softmax,
+               arguments::SumTo, arguments::Top, arguments::UpdateStatistics>;
 
 } // namespace sluice

@@ -7,6 +7,7 @@
 #include "ir/OpWork.h"
 #include "ir/Sched.h"
 #include "runtime/ActionTable.h"
+#include "runtime/Quantization.h"
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -121,6 +122,7 @@ using Rule = TrainDialect::RuleAttrHelper;
 using Plan = TrainDialect::PlanAttrHelper;
 using Unreached = TrainDialect::UnreachedAttrHelper;
 using Offsets = TrainDialect::OffsetsAttrHelper;
+using Quantized = TrainDialect::QuantizedAttrHelper;
 
 template <typename Attached> auto get(mlir::Operation *op) { return Attached(op->getContext()).getAttr(op); }
 template <typename Attached> bool has(mlir::Operation *op) { return Attached(op->getContext()).isAttrPresent(op); }

@@ -15,7 +15,7 @@ def TrainDialect : Dialect {
   let description = [{
     ```
       ONNX  --frontend-->  forward ops  --recompose, build-backward-->  + gradient and update ops
-            --fuse-epilogues, fuse, assign-layouts, assign-precision, pad-products-->  train.fused, layouts, halves
+            --fuse-epilogues, fuse, assign-layouts, quantize-frozen, assign-precision, pad-products-->  train.fused, layouts, halves
             --linearize, estimate-cost-->  stages, pieces, costs
             --plan-memory, apply-plan-->   + memory ops   --schedule-streams-->  sched dialect
     ```
@@ -30,6 +30,7 @@ def TrainDialect : Dialect {
     - After fuse-epilogues, on cuda with halves and --epilogues: convolutions that also compute what BatchNorm asks of their results.
     - After fuse: elementwise ops exist only inside `train.fused`; `train.batch_norm` and its backward op are gone.
     - After assign-layouts: activations that are images (rank 4), lines (3) or volumes (5) carry `#train.layout<nhwc>` as tensor encoding; `train.reorder` changes layouts.
+    - After quantize-frozen: variables that --frozen names hold forms of fewer bits, and `train.dequantize` or `train.cast` stands in front of each of their uses.
     - After assign-precision: with `train.precision` "bf16" or "fp16" what convolutions and products read is bf16 or f16; `train.cast` changes element types.
     - After linearize: every op carries `train.stage`, and `train.in_place` where results take operands' bytes.
     - After estimate-cost: every op with a kernel carries `train.cost`.
@@ -44,6 +45,7 @@ def TrainDialect : Dialect {
     - A5: `train.algorithm` is a #train.algorithm: which of several ways the kernel computes in.
     - A6: `train.plan`, on @step and on the program that it becomes, is a #train.plan.
     - A7: `train.offsets`, on what apply-plan leaves, has for each result and then for the workspace where in the device arena the plan puts them; -1: nowhere.
+    - A8: `train.quantized`, on variables, is a #train.quantized of the variable's shape before quantize-frozen, and of its bytes afterwards.
 
     `train.rule`, on fused ops, names the elementwise ops that they gather: "normalize+relu".
 
@@ -67,7 +69,7 @@ def TrainDialect : Dialect {
   let discardableAttrs = (ins "::mlir::IntegerAttr":$forward, "::mlir::IntegerAttr":$backward, "::mlir::IntegerAttr":$stage,
     "::mlir::UnitAttr":$recompute, "::mlir::UnitAttr":$inverse, "::mlir::DenseI64ArrayAttr":$in_place, "::sluice::train::CostAttr":$cost,
     "::sluice::train::AlgorithmAttr":$algorithm, "::mlir::StringAttr":$rule, "::sluice::train::PlanAttr":$plan,
-    "::mlir::UnitAttr":$unreached, "::mlir::DenseI64ArrayAttr":$offsets);
+    "::mlir::UnitAttr":$unreached, "::mlir::DenseI64ArrayAttr":$offsets, "::sluice::train::QuantizedAttr":$quantized);
   let hasOperationAttrVerify = 1;
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;
@@ -146,6 +148,27 @@ def Train_AdapterAttr : AttrDef<TrainDialect, "Adapter"> {
     DefaultValuedParameter<"bool", "false">:$base_transposed, DefaultValuedParameter<"bool", "false">:$first_transposed,
     DefaultValuedParameter<"bool", "false">:$second_transposed, DefaultValuedParameter<"bool", "false">:$shared);
   let assemblyFormat = "`<` struct(params) `>`";
+}
+
+def Train_QuantizedAttr : AttrDef<TrainDialect, "Quantized"> {
+  let mnemonic = "quantized";
+  let summary = "the form of a matrix of floats in 16, 8 or 4 bits an element, see runtime/Quantization.h";
+  let description = [{
+    Q1: two positive extents; 16 bits in groups of 0 along 0, or 8 or 4 bits in groups of 1 or more along dimension 0 or 1.
+
+    ```mlir
+    #train.quantized<[768, 3072] bits 4 group 64 along 0>
+    ```
+  }];
+  let parameters = (ins ArrayRefParameter<"int64_t">:$shape, "int64_t":$bits, "int64_t":$group, "int64_t":$dimension);
+  let assemblyFormat = "`<` `[` $shape `]` `bits` $bits `group` $group `along` $dimension `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// In the runtime's terms.
+    ::sluice::Quantization form() const;
+    /// The type of a variable in this form: a vector of bytes, or the matrix in bf16.
+    ::mlir::RankedTensorType heldType() const;
+  }];
 }
 
 def Train_CostAttr : AttrDef<TrainDialect, "Cost"> {
@@ -249,6 +272,7 @@ def Train_Real : Train_Addressable<RankedTensorOf<[F32, BF16, F16]>>; // see Pre
 def Train_Ids : Train_Addressable<RankedTensorOf<[I64]>>;
 def Train_RealOrIds : Train_Addressable<RankedTensorOf<[F32, BF16, F16, I64]>>;
 def Train_Float : Train_Addressable<RankedTensorOf<[F32]>>;
+def Train_ByteVector : Train_Addressable<1DTensorOf<[I8]>>;
 def Train_Vector : Train_Addressable<1DTensorOf<[F32]>>;
 def Train_Scalar : 0DTensorOf<[F32]>;
 

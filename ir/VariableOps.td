@@ -33,7 +33,9 @@ def Train_VariableOp : Train_Op<"variable", [Symbol]> {
     `home` names the arena that the slot lies in, one of those that plans may use (runtime/StreamTable.h); without it that is the device's. What is
     at home elsewhere comes to the device for each use and goes back, see train.read.
 
-    - C1: its elements are f32 or i64.
+    `train.quantized`: a weight that is held fixed, and the form of fewer bits in which it is or will be held (quantize-frozen).
+
+    - C1: its elements are f32 or i64, or what `train.quantized` makes of them.
     - C2: `value`, when present, has that type.
     - C3: plans may use the home.
 
@@ -51,6 +53,25 @@ def Train_VariableOp : Train_Op<"variable", [Symbol]> {
     /// That the slot lies in.
     ::sluice::Space arena();
   }];
+}
+
+def Train_DequantizeOp : Train_Op<"dequantize", [Train_OwnKernel, Pure, DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionPreference"]>,
+    DeclareOpInterfaceMethods<Train_Costed, ["bytesMoved"]>, Train_Recomputable]> {
+  let extraClassDeclaration = Train_KernelFacts<"Other", object = "_dequantize", results = ["_floats"]>.decl # "::sluice::sched::IdsAttr ids();";
+  let summary = "the floats that a form of fewer bits stands for, or those of the rows that ids name";
+  let description = [{
+    Made by quantize-frozen in front of each use of a weight that is held fixed (--frozen): a forward product and its gradient have one each, so that the floats
+    live for that one op and nothing is kept between. With ids it takes the place of train.embedding. No gradient passes.
+
+    - C1: the operand has the bytes of the form, of 8 or 4 bits; the result has its shape, or that of the ids, which are i64, followed by a row's.
+
+    ```mlir
+    %w = train.dequantize %form {form = #train.quantized<[768, 3072] bits 4 group 64 along 0>} : (tensor<1327104xi8>) -> tensor<768x3072xf32>
+    ```
+  }];
+  let arguments = (ins Train_ByteVector:$x, Optional<Train_Ids>:$ids, Train_QuantizedAttr:$form);
+  let results = (outs Train_Real:$y);
+  let hasVerifier = 1;
 }
 
 def Train_ReadOp : Train_Op<"read", [MemoryEffects<[MemRead<Train_Variables>]>, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {

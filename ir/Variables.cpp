@@ -24,7 +24,8 @@ static LogicalResult checkType(Operation *op, VariableOp variable, Type type) {
 
 LogicalResult VariableOp::verify() {
   auto type = cast<RankedTensorType>(getType());
-  if (!type.getElementType().isF32() && !type.getElementType().isInteger(64)) // C1
+  if (!type.getElementType().isF32() && !type.getElementType().isInteger(64) &&
+      !attr::has<attr::Quantized>(*this)) // C1
     return emitOpError() << "needs f32 or i64 elements, has " << type;
   auto value = getValue() ? cast<ShapedType>(getValue()->getType()) : type;
   if (value.getShape() != type.getShape() || value.getElementType() != type.getElementType()) // C2
@@ -35,6 +36,37 @@ LogicalResult VariableOp::verify() {
 }
 
 Space VariableOp::arena() { return getHome() ? homeOf(*getHome()) : Space::Device; }
+
+LogicalResult DequantizeOp::verify() {
+  SmallVector<int64_t> shape(getForm().getShape());
+  if (getIds()) {
+    shape.assign(extents(getIds()).begin(), extents(getIds()).end());
+    shape.push_back(getForm().getShape().back());
+  }
+  if (getForm().getBits() == 16 || getX().getType() != getForm().heldType() || extents(getY()) != ArrayRef(shape)) // C1
+    return emitOpError() << "makes " << getY().getType() << " of " << getX().getType() << ", which " << getForm()
+                         << " does not";
+  return success();
+}
+
+KERNEL(DequantizeOp) {
+  const Quantization form = getForm().form();
+  const arguments::Dequantize kernel{{form.rows, form.columns}, form.bits, form.group, form.dimension};
+  return getIds() ? KernelCalls(*this).object(kernel, "rows", {in(0), in(1), out(0)})
+                  : KernelCalls(*this).object(kernel, "run", {in(0), out(0)});
+}
+
+sched::IdsAttr DequantizeOp::ids() {
+  return getIds() ? sched::IdsAttr::get(getContext(), 1, getForm().getShape().front(), {}) : sched::IdsAttr();
+}
+
+PrecisionPreference DequantizeOp::precisionPreference() { return PrecisionPreference::Mixed; }
+
+// With ids no more of the form than the rows that are read.
+int64_t DequantizeOp::bytesMoved() {
+  return bytes(getY().getType()) +
+         (getIds() ? bytes(getIds().getType()) + bytes(getY().getType()) / 4 : bytes(getX().getType()));
+}
 
 /// A variable that is at home elsewhere is read by a handle, since no kernel can touch it there.
 LogicalResult ReadOp::verifySymbolUses(SymbolTableCollection &table) {

@@ -38,9 +38,10 @@ public:
         if (llvm::any_of(result.getUses(), [&](OpOperand &use) { return leadsToProduct(use); }))
           fed.insert(result);
     for (Operation &op : llvm::make_early_inc_range(block))
-      if (auto aware = dyn_cast<PrecisionAware>(&op))
+      if (auto aware = dyn_cast<PrecisionAware>(&op)) {
         assign(aware);
-      else
+        dropIdentity(&op);
+      } else
         for (OpOperand &operand : op.getOpOperands())
           take(operand, wide);
   }
@@ -133,6 +134,15 @@ private:
         take(operand, factors ? narrow : wide, few && (isa<ConvOp>(op) || operand.getOperandNumber() == 1));
     if (auto gradient = dyn_cast<ConvBackwardWeightOp>(op.getOperation()); gradient && few)
       dropChannels(gradient, few);
+  }
+
+  /// A weight that lies in bf16 (--frozen=bf16) is what products read in bf16.
+  static void dropIdentity(Operation *op) {
+    auto cast = dyn_cast<CastOp>(op);
+    if (!cast || cast.getX().getType() != cast.getY().getType())
+      return;
+    cast.getY().replaceAllUsesWith(cast.getX());
+    cast.erase();
   }
 
   /// An operand's type, were these its elements; with fewestChannels where it is widened.

@@ -6,6 +6,7 @@
 #include "runtime/Engines.h"
 #include "runtime/Kernels.h"
 #include "runtime/PackedForms.h"
+#include "runtime/Quantization.h"
 
 #include <string_view>
 #include <vector>
@@ -23,12 +24,16 @@ enum class Init { File, Zero, One, Kaiming, Xavier, Copy };
 
 struct Variable {
   const char *name; ///< ONNX name; optimizer state is "<parameter>/momentum", "/exp_avg", "/ema" and so on
-  Tensor tensor;    ///< device slot, live through the whole program
+  Tensor tensor;    ///< device slot, live through the whole program; of a form of fewer bits its bytes, or BF16
   Role role;
   Init init;
   int64_t fanIn = 0, fanOut = 0;
   int64_t exportOffset = -1;    ///< byte offset of its raw data in the export template, -1: not in it
   const char *source = nullptr; ///< Init::Copy: name of the other variable
+  Quantization form = {};       ///< in which `tensor` holds a matrix of floats, a constant
+
+  /// Type and shape of what files of weights have.
+  Tensor asFloats() const { return form ? as(tensor, {form.rows, form.columns}) : tensor; }
 };
 
 /// One model input or the target: its device slots (the next batch arrives while a step runs) and its staging slot in

@@ -7,6 +7,7 @@
 #include "runtime/Codec.h"
 #include "runtime/ConvNorm.h"
 #include "runtime/CtcLoss.h"
+#include "runtime/Dequantize.h"
 #include "runtime/Embedding.h"
 #include "runtime/Fused.h"
 #include "runtime/Gather.h"

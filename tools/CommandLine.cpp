@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Command line of sluicec. A value whose capability does not exist yet is refused with a message that says so.
 #include "frontend/NamePatterns.h"
-#include "passes/kernels/HostKernels.h"
 #include "passes/planner/Words.h"
 #include "passes/strategies/Registry.h"
 #include "runtime/CpuTable.h"
@@ -16,11 +15,8 @@
 #include "llvm/ADT/StringExtras.h"
 
 #include <CLI/CLI.hpp>
-#include <charconv>
 #include <functional>
 #include <iostream>
-#include <limits>
-#include <thread>
 
 using namespace sluice;
 
@@ -29,8 +25,8 @@ namespace {
 /// The words of flags that need a look; convert() reads them once all are known.
 struct Words {
   std::string emit = "binary", optimizer = "sgd", init = "keep", dropout = "keep";
-  std::string target = factsOf(Target::Host).name, precision = "fp32", adapter, classWeights, launches, epilogues,
-              hostBudget, stateHome = "device", workspaceLimit, allowLossy, errorBudget, batch, threads;
+  std::string target = factsOf(Target::Host).name, precision = "fp32", adapter, frozen, classWeights, launches,
+              epilogues, hostBudget, stateHome = "device", workspaceLimit, allowLossy, errorBudget, batch, threads;
   std::vector<std::string> losses, dims, batchDims, inputs, limits, batchNorm, freeze, train;
 };
 
@@ -98,6 +94,10 @@ void declareTraining(CLI::App &app, DriverOptions &o, Words &w) {
   app.add_option("--adapter", w.adapter,
                  "train low-rank matrices beside the weights that REGEX names: docs/fine-tuning.md")
       ->option_text(adapterForm);
+  app.add_option("--frozen", w.frozen,
+                 "keep matrices that are held fixed in fewer bits, each N neighbours with a scale (default: as floats; "
+                 "N 64): docs/fine-tuning.md")
+      ->option_text(frozenForm);
 }
 
 void declareMemory(CLI::App &app, DriverOptions &o, Words &w) {
@@ -244,12 +244,6 @@ Status refuse(const DriverOptions &o) {
   return Success{};
 }
 
-/// The whole of `text` as a number from 1 to `most`.
-bool isNumber(const std::string &text, int64_t most, int64_t &value) {
-  auto [stop, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return failure == std::errc() && stop == text.data() + text.size() && value >= 1 && value <= most;
-}
-
 /// Flags that may be given several times.
 Status takeLists(const Words &w, DriverOptions &o) {
   const std::pair<const std::vector<std::string> *, Status (*)(const std::string &, TrainingSpec &)> parsers[] = {
@@ -265,17 +259,6 @@ Status takeLists(const Words &w, DriverOptions &o) {
   return Success{};
 }
 
-Status takeCounts(const Words &w, DriverOptions &o) {
-  if (!w.batch.empty() && !isNumber(w.batch, std::numeric_limits<int64_t>::max(), o.spec.batch.emplace()))
-    return Error{"--batch takes a positive number, not '" + w.batch + "'"};
-  const int level = o.pipeline.level;
-  int64_t threads = isForeign(level) ? factsOfCpu(level).threads : std::max(1u, std::thread::hardware_concurrency());
-  if (!w.threads.empty() && !isNumber(w.threads, mostThreads, threads))
-    return Error{"--threads takes a number from 1 to " + std::to_string(mostThreads) + ", not '" + w.threads + "'"};
-  o.pipeline.threads = static_cast<int>(threads);
-  return Success{};
-}
-
 /// Refuses the first word that makes no sense.
 Status convert(const Words &w, DriverOptions &o) {
   o.spec.precision = w.precision;
@@ -288,13 +271,14 @@ Status convert(const Words &w, DriverOptions &o) {
       [&] { return take(readPatterns("--freeze", w.freeze), o.spec.freeze); },
       [&] { return take(readPatterns("--train", w.train), o.spec.train); },
       [&] { return w.adapter.empty() ? Success{} : take(parseAdapter(w.adapter), o.spec.adapter.emplace()); },
+      [&] { return w.frozen.empty() ? Success{} : take(parseFrozen(w.frozen, w.precision), o.spec.frozen.emplace()); },
       [&] { return takeTarget(w.target, o.pipeline.target); },
       [&] { return takeCpu(o); },
       [&] { return takeLaunches(w.launches, w.epilogues, o.pipeline); },
       [&] { return checkPrecision(w.precision, o.pipeline.target); },
       [&] { return parseLosses(w.losses, o.spec); },
       [&] { return takeLists(w, o); },
-      [&] { return takeCounts(w, o); },
+      [&] { return takeCounts(w.batch, w.threads, o); },
       [&] { return takeMemory(w.hostBudget, w.workspaceLimit, o); },
       [&] { return takeStateHome(w.stateHome, o.pipeline); },
       [&] { return takeLossy(w.allowLossy, w.errorBudget, o); },

@@ -110,7 +110,7 @@ int compileModel(const DriverOptions &options) {
     return sluice::fail("sluicec", 1, imported.error(), compilation.notes());
   if (options.listParameters) {
     printNotes("sluicec", compilation.remarks());
-    std::cout << listParameters(compilation.module());
+    std::cout << listParameters(compilation.module(), &*file);
     return 0;
   }
   if (!compilation.run(levelOf(options.emit), options.pipeline))

@@ -3,9 +3,14 @@
 #include "tools/TargetWords.h"
 
 #include "codegen/HostToolchain.h"
+#include "passes/kernels/HostKernels.h"
 #include "runtime/CpuTable.h"
 #include "runtime/TargetTable.h"
 #include "runtime/host/Processor.h"
+
+#include <charconv>
+#include <limits>
+#include <thread>
 
 namespace sluice {
 
@@ -57,6 +62,23 @@ static Status takeOfCuda(const char *flag, const std::string &word, const char *
 Status takeLaunches(const std::string &launches, const std::string &epilogues, PipelineOptions &o) {
   Status taken = takeOfCuda("--launches", launches, "grouped", "single", "grouped", o.target, o.groupLaunches);
   return taken ? takeOfCuda("--epilogues", epilogues, "fused", "none", "none", o.target, o.fuseEpilogues) : taken;
+}
+
+/// The whole of `text` as a number from 1 to `most`.
+static bool isNumber(const std::string &text, int64_t most, int64_t &value) {
+  auto [stop, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return failure == std::errc() && stop == text.data() + text.size() && value >= 1 && value <= most;
+}
+
+Status takeCounts(const std::string &batch, const std::string &threads, DriverOptions &o) {
+  if (!batch.empty() && !isNumber(batch, std::numeric_limits<int64_t>::max(), o.spec.batch.emplace()))
+    return Error{"--batch takes a positive number, not '" + batch + "'"};
+  const int level = o.pipeline.level; // of processors
+  int64_t count = isForeign(level) ? factsOfCpu(level).threads : std::max(1u, std::thread::hardware_concurrency());
+  if (!threads.empty() && !isNumber(threads, mostThreads, count))
+    return Error{"--threads takes a number from 1 to " + std::to_string(mostThreads) + ", not '" + threads + "'"};
+  o.pipeline.threads = static_cast<int>(count);
+  return Success{};
 }
 
 } // namespace sluice

@@ -18,4 +18,7 @@ Status takeCpu(DriverOptions &options);
 /// Those of --launches and --epilogues (empty: the default), which are for the cuda target.
 Status takeLaunches(const std::string &launches, const std::string &epilogues, PipelineOptions &options);
 
+/// The words of --batch and --threads; empty: the model's batch, this machine's threads.
+Status takeCounts(const std::string &batch, const std::string &threads, DriverOptions &options);
+
 } // namespace sluice

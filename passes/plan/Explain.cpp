@@ -40,6 +40,27 @@ static bool leavesBetween(train::DecisionAttr row) {
   });
 }
 
+/// How many variables lie in each form of fewer bits, a line each.
+static std::string explainForms(ModuleOp module) {
+  struct Sum {
+    int count = 0;
+    int64_t bytes = 0, floats = 0;
+  };
+  std::map<std::string, Sum> sums;
+  for (auto variable : module.getOps<train::VariableOp>())
+    if (const auto quantized = train::attr::get<train::attr::Quantized>(variable)) {
+      Sum &sum = sums[quantized.form().name()];
+      ++sum.count;
+      sum.bytes += train::bytes(variable.getType());
+      sum.floats += 4 * ShapedType::getNumElements(quantized.getShape());
+    }
+  std::string text;
+  for (const auto &[name, sum] : sums)
+    text += "weights held fixed: " + std::to_string(sum.count) + " in " + name + ", " + mebibytes(sum.bytes) +
+            " instead of " + mebibytes(sum.floats) + "; their floats are made in front of each use\n";
+  return text;
+}
+
 std::string sluice::explain(ModuleOp module) {
   const train::PlanAttr plan = planOfStep(module);
   if (!plan)
@@ -86,6 +107,7 @@ std::string sluice::explain(ModuleOp module) {
   for (auto [home, states] : away)
     out << states.first << " optimizer states of " << mebibytes(states.second) << " are at home in "
         << factsOf(home).label << ", each on the device around its update\n";
+  out << explainForms(module);
   if (lossy.budget > 0)
     out << "expected error of the gradients: " << shortNumber(lossy.error) << " of " << shortNumber(lossy.budget)
         << ", the root of the sum of squares; "

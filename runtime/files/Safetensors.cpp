@@ -28,7 +28,8 @@ static const char *fileType(DataType type) {
     return "I32";
   case DataType::U8:
     return "U8";
-  case DataType::BF16:
+  case DataType::BF16: // of frozen weights
+    return "BF16";
   case DataType::F16:
   case DataType::Bit:
     break; // activations and masks never leave a step

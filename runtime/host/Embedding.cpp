@@ -4,7 +4,7 @@
 #include "runtime/Embedding.h"
 #include "runtime/host/ElementTypes.h"
 #include "runtime/host/Parallel.h"
-#include "runtime/kernels/WrongId.h"
+#include "runtime/host/RowIds.h"
 
 #include <algorithm>
 #include <cmath>
@@ -13,12 +13,6 @@
 namespace sluice {
 
 namespace {
-
-void checkIds(const char *node, const int64_t *ids, int64_t count, int64_t rows) {
-  for (int64_t i = 0; i < count; ++i)
-    if (ids[i] < 0 || ids[i] >= rows)
-      throw wrongId(IdUse::Row, node, ids[i], i, rows);
-}
 
 /// to[0, columns) = the sum of the rows dy[places[i]], in double and in order.
 template <typename T> void sumRows(const T *dy, const int64_t *places, int64_t count, int64_t columns, float *to) {
@@ -45,9 +39,6 @@ void largestOfRows(const float *x, const int64_t *places, int64_t count, int64_t
       to[c] = to[c] < row[c] || std::isnan(row[c]) ? row[c] : to[c];
   }
 }
-
-/// Rows, or ids, of about 32 KiB together.
-int64_t grainOf(int64_t columns) { return std::max<int64_t>(1, 8192 / std::max<int64_t>(1, columns)); }
 
 } // namespace
 

@@ -75,9 +75,9 @@ std::string describeVariables(const Program &program) {
                     {"also", also},
                     {"role", roles[static_cast<int>(variable.role)]},
                     {"weight", isModelTensor(variable)},
-                    {"type", typeName(variable.tensor.type)},
-                    {"shape", shapeOf(variable.tensor)},
-                    {"bytes", variable.tensor.bytes()}});
+                    {"type", typeName(variable.asFloats().type)},
+                    {"shape", shapeOf(variable.asFloats())},
+                    {"bytes", variable.asFloats().bytes()}});
   }
   return textOf(list);
 }

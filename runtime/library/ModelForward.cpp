@@ -116,8 +116,8 @@ const Variable &Model::variable(const std::string &name, size_t bytes) const {
     const Variable &found = program.variables[i];
     if (own != found.name)
       continue;
-    if (bytes != found.tensor.bytes())
-      throw UsageError(text("'", found.name, "' has ", found.tensor.bytes(), " bytes, not ", bytes));
+    if (const size_t own = found.asFloats().bytes(); bytes != own)
+      throw UsageError(text("'", found.name, "' has ", own, " bytes, not ", bytes));
     return found;
   }
   throw UsageError(text("the model has no variable '", printable(name), "'; sluice_variables() lists them"));
@@ -128,7 +128,7 @@ void Model::read(const std::string &name, void *data, size_t bytes) {
   if (!data)
     throw UsageError("there is nowhere to write to");
   char *to = static_cast<char *>(data);
-  readTensor(*session, wanted.tensor, [&](const void *piece, size_t size) {
+  readWeights(*session, wanted, [&](const void *piece, size_t size) {
     std::memcpy(to, piece, size);
     to += size;
   });
@@ -138,7 +138,7 @@ void Model::write(const std::string &name, const void *data, size_t bytes) {
   const Variable &wanted = variable(name, bytes);
   if (!data)
     throw UsageError("there is nothing to read from");
-  writeTensor(*session, wanted.tensor, [&](size_t first, void *to, size_t size) {
+  writeWeights(*session, wanted, [&](size_t first, void *to, size_t size) {
     std::memcpy(to, static_cast<const char *>(data) + first, size);
   });
 }

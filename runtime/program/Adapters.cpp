@@ -22,12 +22,12 @@ void checkMerging(const Program &program) {
                             "' and '", adapter.second, "' are not added: leave merged out"));
 }
 
-const Tensor &exportedTensor(const Program &program, const Variable &variable) {
+const Variable &exportedVariable(const Program &program, const Variable &variable) {
   for (int i = 0; i < program.variableCount; ++i)
     if (const Variable &average = program.variables[i];
         average.source && std::strcmp(average.source, variable.name) == 0)
-      return average.tensor;
-  return variable.tensor;
+      return average;
+  return variable;
 }
 
 namespace {
@@ -46,9 +46,10 @@ struct Matrix {
   bool transposed;
 
   Matrix(Session &session, const Program &program, const char *name, bool transposed) : transposed(transposed) {
-    const Tensor &tensor = exportedTensor(program, variableOf(program, name));
+    const Variable &variable = exportedVariable(program, variableOf(program, name));
+    const Tensor tensor = variable.asFloats();
     values.reserve(static_cast<size_t>(tensor.shape.elements()));
-    readTensor(session, tensor, [this](const void *data, size_t bytes) {
+    readWeights(session, variable, [this](const void *data, size_t bytes) {
       const auto *floats = static_cast<const float *>(data);
       values.insert(values.end(), floats, floats + bytes / sizeof(float));
     });

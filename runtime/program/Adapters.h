@@ -33,7 +33,7 @@ private:
   std::map<std::string, std::vector<float>> bases;
 };
 
-/// The tensor that exports have of a parameter: its running average, where there is one.
-const Tensor &exportedTensor(const Program &program, const Variable &variable);
+/// What exports have of a parameter: its running average, where there is one.
+const Variable &exportedVariable(const Program &program, const Variable &variable);
 
 } // namespace sluice

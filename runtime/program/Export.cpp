@@ -18,27 +18,28 @@
 namespace sluice {
 
 static void checkRange(const Variable &variable, const InputFile &file) {
-  uint64_t begin = static_cast<uint64_t>(variable.exportOffset), bytes = variable.tensor.bytes();
+  uint64_t begin = static_cast<uint64_t>(variable.exportOffset), bytes = variable.asFloats().bytes();
   if (begin > file.size() || bytes > file.size() - begin)
     throw DataError(text(file.path(), ": '", variable.name, "' lies at bytes ", begin, " to ", begin + bytes,
                          ", the file has ", file.size()));
 }
 
 /// Passes on a tensor's bytes, row-major, or what it has become by merging.
-static void readMerged(Session &session, const Tensor &tensor, const std::vector<float> *merged,
+static void readMerged(Session &session, const Variable &variable, const std::vector<float> *merged,
                        const TensorToWrite::Put &put) {
   if (merged)
     put(merged->data(), merged->size() * sizeof(float));
   else
-    readTensor(session, tensor, put);
+    readWeights(session, variable, put);
 }
 
-static void putTensor(Session &session, const Tensor &tensor, const std::vector<float> *merged, bool transpose,
+static void putTensor(Session &session, const Variable &variable, const std::vector<float> *merged, bool transpose,
                       const TensorToWrite::Put &put) {
   if (!transpose)
-    return readMerged(session, tensor, merged, put);
+    return readMerged(session, variable, merged, put);
+  const Tensor tensor = variable.asFloats();
   std::vector<char> rows, columns(tensor.bytes());
-  readMerged(session, tensor, merged, [&](const void *data, size_t bytes) {
+  readMerged(session, variable, merged, [&](const void *data, size_t bytes) {
     const char *piece = static_cast<const char *>(data);
     rows.insert(rows.end(), piece, piece + bytes);
   });
@@ -62,15 +63,16 @@ static void exportWeights(const WeightFile &to, Session &session, const Program 
     if (!isModelTensor(variable) || (to.isTrainedOnly() && !isTrained(variable)) ||
         (merged && merged->isAdded(variable.name)))
       continue;
-    const Tensor &tensor = exportedTensor(program, variable);
+    const Variable &exported = exportedVariable(program, variable);
+    const Tensor tensor = exported.asFloats();
     const std::vector<float> *values = merged ? merged->find(variable.name) : nullptr;
     const bool transpose = names(variable).transpose;
     const Shape shape = transpose ? Shape{tensor.shape[1], tensor.shape[0]} : tensor.shape;
     const std::vector<std::string> all = to.peft ? std::vector{peftName(variable.name)} : names(variable).names;
     for (const std::string &name : all)
       tensors.push_back(
-          {name, tensor.type, shape, [&session, &tensor, values, transpose](const TensorToWrite::Put &put) {
-             putTensor(session, tensor, values, transpose, put);
+          {name, tensor.type, shape, [&session, &exported, values, transpose](const TensorToWrite::Put &put) {
+             putTensor(session, exported, values, transpose, put);
            }});
   }
   // "pt": transformers asks for it.
@@ -143,7 +145,7 @@ void exportModel(const std::string &words, Session &session, const Program &prog
     const std::string name = variable.source ? variable.source : variable.name;
     const std::vector<float> zeros(merged && merged->isSecond(name) ? variable.tensor.bytes() / sizeof(float) : 0);
     const std::vector<float> *values = !merged ? nullptr : zeros.empty() ? merged->find(name) : &zeros;
-    readMerged(session, variable.tensor, values, [&](const void *data, size_t bytes) {
+    readMerged(session, variable, values, [&](const void *data, size_t bytes) {
       copy.writeAt(at, data, bytes);
       at += bytes;
     });

@@ -15,7 +15,7 @@ namespace sluice {
 
 /// The shape under which the file holds a tensor.
 static Shape shapeInFile(const Variable &variable, bool transpose) {
-  Shape shape = variable.tensor.shape;
+  Shape shape = variable.asFloats().shape;
   if (transpose)
     std::swap(shape.dims[0], shape.dims[1]);
   return shape;
@@ -59,7 +59,7 @@ InitialWeights::Source::Source(const std::string &flag, const Program &program)
 
 bool InitialWeights::Source::fits(const Variable &variable, const std::string &name, std::string &reason) const {
   try {
-    file.find(name, variable.tensor.type, shapeInFile(variable, names(variable).transpose));
+    file.find(name, variable.asFloats().type, shapeInFile(variable, names(variable).transpose));
     return true;
   } catch (const DataError &error) {
     reason = error.what();
@@ -134,7 +134,7 @@ void InitialWeights::check() const {
 }
 
 void InitialWeights::load(Session &session, const Found &found) {
-  const Tensor &tensor = found.variable->tensor;
+  const Tensor tensor = found.variable->asFloats();
   const bool transpose = found.source->names(*found.variable).transpose;
   TensorReader reader(found.source->file, found.name, tensor.type, shapeInFile(*found.variable, transpose));
   std::vector<char> whole;
@@ -144,7 +144,7 @@ void InitialWeights::load(Session &session, const Found &found) {
     whole.resize(rows.size());
     transposeMatrix(rows.data(), whole.data(), tensor.shape[1], tensor.shape[0]);
   }
-  writeTensor(session, tensor, [&](size_t first, void *to, size_t bytes) {
+  writeWeights(session, *found.variable, [&](size_t first, void *to, size_t bytes) {
     if (transpose)
       std::memcpy(to, whole.data() + first, bytes);
     else

@@ -106,4 +106,19 @@ void writeTensor(Session &session, const Tensor &tensor, const GivePiece &give) 
   });
 }
 
+void readWeights(Session &session, const Variable &variable, const TakePiece &take) {
+  if (!variable.form)
+    return readTensor(session, variable.tensor, take);
+  std::vector<char> bytes(variable.tensor.bytes());
+  session.read(variable.tensor, bytes.data());
+  dequantize(variable.form, bytes.data(), take);
+}
+
+void writeWeights(Session &session, const Variable &variable, const GivePiece &give) {
+  if (!variable.form)
+    return writeTensor(session, variable.tensor, give);
+  const std::string bytes = quantized(variable.form, variable.name, give);
+  session.write(variable.tensor, bytes.data());
+}
+
 } // namespace sluice

@@ -3,7 +3,7 @@
 // tensor's physical layout: the program's own memory stays small beside its arenas.
 #pragma once
 
-#include "runtime/Stream.h"
+#include "runtime/Program.h"
 
 #include <functional>
 
@@ -21,5 +21,11 @@ void readTensor(Session &session, const Tensor &tensor, const TakePiece &take);
 /// in order and hold whole elements.
 using GivePiece = std::function<void(size_t first, void *to, size_t bytes)>;
 void writeTensor(Session &session, const Tensor &tensor, const GivePiece &give);
+
+/// The same of a variable as files of weights have it, Variable::asFloats(): a form of fewer bits becomes floats when
+/// it is read, and is made of them when it is written; its bytes are in memory once more meanwhile, and of the floats
+/// some rows.
+void readWeights(Session &session, const Variable &variable, const TakePiece &take);
+void writeWeights(Session &session, const Variable &variable, const GivePiece &give);
 
 } // namespace sluice

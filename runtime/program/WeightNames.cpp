@@ -42,7 +42,7 @@ bool WeightFile::isSafetensors() const { return endsWith(path, ".safetensors"); 
 
 bool isModelTensor(const Variable &variable) {
   if (variable.role == Role::Constant)
-    return variable.exportOffset >= 0 && variable.tensor.type == DataType::F32;
+    return variable.exportOffset >= 0 && variable.asFloats().type == DataType::F32;
   return variable.role == Role::Parameter || variable.role == Role::State;
 }
 
@@ -101,7 +101,7 @@ public:
                                                             const Fail &fail) {
     auto found = entry.isPattern ? matches(key, entry, fail) : named(key, entry, fail);
     for (const auto &[variable, name] : found)
-      if (name.transpose && variable->tensor.shape.rank != 2)
+      if (name.transpose && variable->asFloats().shape.rank != 2)
         throw fail(text("'", variable->name, "' is no matrix that could be transposed"));
     return found;
   }

@@ -1023,6 +1023,32 @@ func.func @a7_count(%x: tensor<2x3xf32>) {
 
 // -----
 
+func.func @a8_place(%x: tensor<64x64xf32>) {
+  // expected-error @below {{is no variable, but has 'train.quantized'}}
+  %y = train.relu %x {train.quantized = #train.quantized<[64, 64] bits 8 group 64 along 0>} : (tensor<64x64xf32>) -> tensor<64x64xf32>
+  return
+}
+
+// -----
+
+// expected-error @below {{is 'tensor<64x32xf32>', neither the floats of #train.quantized<[64, 64] bits 8 group 64 along 0> nor 'tensor<4352xi8>'}}
+train.variable @a8_shape role(constant) init(file) : tensor<64x32xf32> {train.quantized = #train.quantized<[64, 64] bits 8 group 64 along 0>}
+
+// -----
+
+// expected-error @below {{is held in 16 bits, groups of 0 along 0, or in 8 or 4 bits, groups of 1 or more along dimension 0 or 1, not in 5 bits, groups of 64 along 0}}
+train.variable @quantized_q1 role(constant) init(file) : tensor<64x64xf32> {train.quantized = #train.quantized<[64, 64] bits 5 group 64 along 0>}
+
+// -----
+
+func.func @dequantize_c1(%q: tensor<4351xi8>) {
+  // expected-error @below {{makes 'tensor<64x64xf32>' of 'tensor<4351xi8>', which #train.quantized<[64, 64] bits 8 group 64 along 0> does not}}
+  %w = train.dequantize %q {form = #train.quantized<[64, 64] bits 8 group 64 along 0>} : (tensor<4351xi8>) -> tensor<64x64xf32>
+  return
+}
+
+// -----
+
 func.func @a5_parts(%x: tensor<2x3xf32>) {
   // expected-error @below {{an algorithm has parts >= 1 and granted bytes >= 0, not 0 and 0}}
   %y = train.relu %x {train.algorithm = #train.algorithm<name = "x", parts = 0>} : (tensor<2x3xf32>) -> tensor<2x3xf32>

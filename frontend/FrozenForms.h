@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// --frozen: which of the weights that are held fixed lie in fewer bits, and in which form.
+#ifndef SLUICE_FRONTEND_FROZEN_FORMS_H
+#define SLUICE_FRONTEND_FROZEN_FORMS_H
+
+#include "frontend/OnnxFile.h"
+#include "frontend/TrainingSpec.h"
+#include "ir/Train.h"
+#include <string>
+#include <vector>
+
+namespace sluice {
+
+/// Gives a form (train.quantized) to those of `frozen`, variables that flags hold fixed, that are matrices of some
+/// thousand elements and read by products alone, and says in `remarks` how many bytes that saves. An error where there
+/// are none.
+Status giveForms(mlir::ModuleOp module, const std::vector<train::VariableOp> &frozen, const FrozenForm &wanted,
+                 std::vector<std::string> &remarks);
+
+/// The form of a variable for --list-parameters, with what it takes from the values of the file, if one is given;
+/// empty: floats.
+std::string describeForm(train::VariableOp variable, const OnnxFile *file);
+
+} // namespace sluice
+
+#endif

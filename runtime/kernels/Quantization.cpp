@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Into forms of fewer bits and back, some rows at a time, and what both targets' kernels check.
+#include "runtime/Dequantize.h"
+#include "runtime/Errors.h"
+#include "runtime/kernels/BFloat16.h"
+#include "runtime/kernels/QuantizationRules.h"
+
+#include <cmath>
+#include <cstring>
+#include <stdexcept>
+#include <vector>
+
+namespace sluice {
+
+namespace {
+
+/// Rows that are quantized together: all of a group, or about a megabyte.
+int64_t rowsAtATime(const Quantization &form) {
+  const int64_t many = std::max<int64_t>(1, (1 << 18) / std::max<int64_t>(1, form.columns));
+  return form.bits == 16 || form.dimension == 1 ? many : (many + form.group - 1) / form.group * form.group;
+}
+
+/// Elements of a group: the first of the rows at hand, how many there are, and how far apart.
+struct Group {
+  int64_t first, count, step;
+};
+
+class Quantizing {
+public:
+  Quantizing(const Quantization &form, const std::string &name)
+      : form(form), name(name), bytes(static_cast<size_t>(form.bytes()), '\0') {}
+
+  /// `count` rows of floats, the first of which is row `first`, where a group begins.
+  void take(const float *floats, int64_t first, int64_t count) {
+    if (form.bits == 16)
+      return round(floats, first * form.columns, count * form.columns);
+    float *scales = reinterpret_cast<float *>(bytes.data());
+    if (form.dimension == 1)
+      for (int64_t r = 0; r < count; ++r)
+        for (int64_t g = 0; g < form.scaleColumns(); ++g)
+          quantize(floats, first,
+                   {r * form.columns + g * form.group, std::min(form.group, form.columns - g * form.group), 1},
+                   scales[(first + r) * form.scaleColumns() + g]);
+    else
+      for (int64_t r = 0; r < count; r += form.group)
+        for (int64_t c = 0; c < form.columns; ++c)
+          quantize(floats, first, {r * form.columns + c, std::min(form.group, count - r), form.columns},
+                   scales[(first + r) / form.group * form.columns + c]);
+  }
+
+  std::string finish() { return std::move(bytes); }
+
+private:
+  void round(const float *floats, int64_t first, int64_t count) {
+    auto *to = reinterpret_cast<BFloat16 *>(bytes.data()) + first;
+    for (int64_t i = 0; i < count; ++i)
+      to[i] = bfloat16Of(floats[i]);
+  }
+
+  void quantize(const float *floats, int64_t firstRow, Group group, float &scale) {
+    float largest = 0;
+    bool finite = true;
+    for (int64_t i = 0; i < group.count; ++i) {
+      const float magnitude = std::fabs(floats[group.first + i * group.step]);
+      finite &= std::isfinite(magnitude);
+      largest = std::max(largest, magnitude);
+    }
+    if (!finite)
+      throw DataError(text("'", name, "' holds numbers that are not finite, which --frozen=", form.name(),
+                           " cannot keep: use --frozen=bf16 or leave --frozen out"));
+    const int top = (1 << (form.bits - 1)) - 1;
+    scale = largest / static_cast<float>(top);
+    for (int64_t i = 0; i < group.count; ++i) {
+      const int64_t at = group.first + i * group.step;
+      const float number = scale > 0 ? std::nearbyint(floats[at] / scale) : 0.0f;
+      put(firstRow + at / form.columns, at % form.columns,
+          std::min(top, std::max(-top, static_cast<int>(number))) + top + 1);
+    }
+  }
+
+  /// The bytes are zeros at first.
+  void put(int64_t row, int64_t column, int code) {
+    const int64_t width = form.rowBytes();
+    char &byte = bytes[static_cast<size_t>(form.elementsAt() + row * width + column % width)];
+    byte = static_cast<char>(static_cast<uint8_t>(byte) | code << (column < width ? 0 : form.bits));
+  }
+
+  const Quantization &form;
+  const std::string &name;
+  std::string bytes;
+};
+
+void restoreRows(const Quantization &form, const char *bytes, int64_t first, int64_t count, float *to) {
+  for (int64_t r = 0; r < count; ++r, to += form.columns) {
+    const auto put = [to](int64_t column, float value) { to[column] = value; };
+    if (form.bits == 8)
+      restoreRow<8>(form, bytes, first + r, put);
+    else if (form.bits == 4)
+      restoreRow<4>(form, bytes, first + r, put);
+    else
+      for (int64_t c = 0; c < form.columns; ++c)
+        to[c] = widened(reinterpret_cast<const BFloat16 *>(bytes)[(first + r) * form.columns + c]);
+  }
+}
+
+/// Calls work(first, count) for some rows after the other.
+template <typename Work> void forRows(const Quantization &form, Work &&work) {
+  const int64_t many = rowsAtATime(form);
+  for (int64_t first = 0; first < form.rows; first += many)
+    work(first, std::min(many, form.rows - first));
+}
+
+} // namespace
+
+std::string quantized(const Quantization &form, const std::string &name, const GiveFloats &give) {
+  Quantizing quantizing(form, name);
+  std::vector<float> floats;
+  forRows(form, [&](int64_t first, int64_t count) {
+    floats.resize(static_cast<size_t>(count * form.columns));
+    give(static_cast<size_t>(first * form.columns) * sizeof(float), floats.data(), floats.size() * sizeof(float));
+    quantizing.take(floats.data(), first, count);
+  });
+  return quantizing.finish();
+}
+
+void dequantize(const Quantization &form, const char *bytes, const TakeFloats &take) {
+  std::vector<float> floats;
+  forRows(form, [&](int64_t first, int64_t count) {
+    floats.resize(static_cast<size_t>(count * form.columns));
+    restoreRows(form, bytes, first, count, floats.data());
+    take(floats.data(), floats.size() * sizeof(float));
+  });
+}
+
+double relativeError(const Quantization &form, const std::string &name, const GiveFloats &give) {
+  const std::string bytes = quantized(form, name, give);
+  double lost = 0, all = 0;
+  size_t at = 0;
+  std::vector<float> own;
+  dequantize(form, bytes.data(), [&](const void *data, size_t size) {
+    const auto *floats = static_cast<const float *>(data);
+    own.resize(size / sizeof(float));
+    give(at, own.data(), size);
+    at += size;
+    for (size_t i = 0; i < own.size(); ++i) {
+      const double value = static_cast<double>(own[i]), difference = value - static_cast<double>(floats[i]);
+      lost += difference * difference;
+      all += value * value;
+    }
+  });
+  return all > 0 ? std::sqrt(lost / all) : 0;
+}
+
+Dequantize::Dequantize(Node node, Shape shape, int64_t bits, int64_t group, int64_t dimension)
+    : Kernel(node), matrix{static_cast<int>(bits), group, static_cast<int>(dimension), shape[0], shape[1]} {
+  if (shape.rank != 2 || (bits != 8 && bits != 4) || group < 1 || dimension < 0 || dimension > 1)
+    throw std::invalid_argument(text("'", node, "': no matrix of rank ", shape.rank, " is held in ", bits,
+                                     " bits by groups of ", group, " along dimension ", dimension));
+}
+
+} // namespace sluice
