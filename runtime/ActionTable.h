@@ -13,7 +13,8 @@ namespace sluice {
 
 enum class Action { Keep, Offload, Compress, Encode, Invert, Recompute };
 
-/// How often the device bytes of a buffer are gone between two accesses.
+/// How many absences a buffer with the action has: none, exactly one, or one and more. All lie between two accesses of
+/// a step, but for that of a visitor (AbsenceKind::AroundEnd).
 enum class Absences { None, One, Several };
 
 /// How the positions of an absence lie in the step. Who goes by the kind does so in a switch without a default, which a
@@ -24,7 +25,8 @@ enum class AbsenceKind {
   AroundEnd, ///< from the last access in a step to the first in the next
 };
 
-/// The kind of an absence by two of its positions, as planner::Absence has them.
+/// The kind of an absence by two of its positions, as planner::Absence has them. They cannot tell kinds within a step
+/// apart: another one of these needs more than two positions.
 constexpr AbsenceKind absenceKind(int leaveAfter, int neededBy) {
   return neededBy >= 0 && neededBy <= leaveAfter ? AbsenceKind::AroundEnd : AbsenceKind::Between;
 }

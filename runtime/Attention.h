@@ -52,6 +52,7 @@ public:
   Attention(Node node, AttentionPass pass, Shape q, Shape k, Shape v, float scale, AttentionOptions options = {});
   void forward(Stream &, const Tensor &q, const Tensor &k, const Tensor &v, const Tensor &mask, const Tensor &kept,
                const Tensor &y, const Tensor &logsumexp, const Tensor &scratch) const;
+  /// dq, dk and dv from dy and what forward() read and wrote; masks have no gradient.
   void backward(Stream &, const Tensor &dy, const Tensor &q, const Tensor &k, const Tensor &v, const Tensor &mask,
                 const Tensor &kept, const Tensor &y, const Tensor &logsumexp, const Tensor &dq, const Tensor &dk,
                 const Tensor &dv, const Tensor &scratch) const;

@@ -95,8 +95,9 @@ private:
   bool positive;
 };
 
-/// Codecs that pack in device memory. `packed` is U8 and packedBytes(codec, x) long. Floats; halves,
-/// too, where the codec takes them (CodecTable.h).
+/// Codecs that pack in device memory. `packed` is U8 and packedBytes(codec, x) long; another size is a
+/// std::invalid_argument. x is F32, or of halves where the codec takes them (CodecTable.h). A value that the codec
+/// refuses ends the step with ValueNotStorable.
 class Packing : public Kernel {
 public:
   Packing(Node node, Codec codec, const Tensor &x);
@@ -108,9 +109,9 @@ private:
   Tensor x;
 };
 
-/// Copies between the arenas that pack on the way out and unpack on the way back, with any codec. The host tensor is U8
-/// and packedBytes(codec, device tensor) long. Floats; halves, too, where the
-/// codec takes them.
+/// Copies between the arenas that pack on the way out and unpack on the way back, with any codec of floats. The tensor
+/// outside the device is U8 and packedBytes(codec, device tensor) long, a slot of the host arena or, with a pool, of
+/// the spill arena; types and errors as Packing.
 void copyToHost(Stream &stream, const Tensor &from, const Tensor &to, Node node, Codec codec);
 void copyToDevice(Stream &stream, const Tensor &from, const Tensor &to, Node node, Codec codec);
 

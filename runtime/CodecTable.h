@@ -122,7 +122,7 @@ inline std::string codecName(Codec codec) {
          (codec.pool > 0 ? ":pool=" + std::to_string(codec.pool) : "");
 }
 
-/// Decimal digits and nothing else, at most 10^18; else 0.
+/// The number of decimal digits and nothing else, below 10^18; else 0.
 inline int64_t parsePoolBytes(std::string_view digits) {
   int64_t bytes = 0;
   for (char c : digits) {

@@ -15,9 +15,10 @@ struct MachineMemory {
 };
 MachineMemory machineMemory();
 
-/// Throws MemoryNotAvailable when this machine has less than `bytes` of free memory, naming both numbers; `what` begins
-/// the message. Virtual machines get their memory gradually: as long as free memory keeps growing this waits, for at
-/// most five seconds; if it is still too little but the machine has as much in all, a line on standard error warns.
+/// Throws MemoryNotAvailable when this machine has less than `bytes` of free memory, or the process's control group
+/// allows less, naming both numbers; `what` begins the message. Virtual machines get their memory gradually: as long as
+/// free memory keeps growing this waits, for at most five seconds; if it is still too little but the machine has as
+/// much in all, a line on standard error warns.
 void requireFreeMemory(size_t bytes, const std::string &what = "the arenas need",
                        const std::function<MachineMemory()> &read = machineMemory);
 

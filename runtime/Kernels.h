@@ -4,13 +4,12 @@
 // returns at once.
 //
 // Images [N,C,H,W] and volumes [N,C,D,H,W] are NHWC unless said otherwise; convolution weights are row-major OIHW or
-// OIDHW; vectors are [C]. A kernel
-// never allocates while it runs: scratch is the last argument, at least workspaceBytes() long, at a multiple of 256
-// bytes. Constructors throw std::invalid_argument naming the node. A kernel object outlives all work that it enqueued.
-// Activations and their gradients may be BF16 instead of F32, on cuda F16, too, all that one call names, unless said
-// otherwise; vectors, parameters and losses are F32. Kernels compute in float and round to nearest even where they
-// store, F16 to infinity beyond 65504. The host refuses F16: std::invalid_argument. Results are the same bits from
-// run to run for a given thread count.
+// OIDHW; vectors are [C]. A kernel never allocates while it runs: scratch is the last argument, at least
+// workspaceBytes() long, at a multiple of 256 bytes. Constructors throw std::invalid_argument naming the node. A kernel
+// object outlives all work that it enqueued. Activations and their gradients may be BF16 instead of F32, on cuda F16,
+// too, all that one call names, unless said otherwise; vectors, parameters and losses are F32. Kernels compute in float
+// and round to nearest even where they store, F16 to infinity beyond 65504. The host refuses F16:
+// std::invalid_argument. Results are the same bits from run to run for a given thread count.
 #pragma once
 
 #include "runtime/KernelOptions.h"
@@ -65,8 +64,8 @@ bool isOpenMPLimited();
 
 class Kernel {
 public:
-  Node node; ///< ONNX node, for traces and errors
-  size_t workspaceBytes() const { return workspace; }
+  Node node;                                          ///< ONNX node, for traces and errors
+  size_t workspaceBytes() const { return workspace; } ///< of scratch that calls need; 0: it may be absent
   /// Throws MemoryNotAvailable, naming both numbers, when the slot that the plan reserved is too small on this machine.
   void checkWorkspace(const Tensor &slot) const;
 
@@ -84,16 +83,15 @@ struct Window {
 enum class ConvPass { Forward, BackwardData, BackwardWeight };
 
 /// Convolution in two or three dimensions, one object per pass. x [N,C,H,W], w [O,C/groups,kh,kw] row-major, y
-/// [N,O,H',W'], or with D, kd and D' in front of H, kh and H'.
-/// A transposed convolution is BackwardData with x and y exchanged. With type BF16 or F16 x, w, y and their gradients
-/// are that, w in NHWC order
-/// ([O,kh,kw,C/groups]); bias, dw and dbias are F32 and row-major as ever.
+/// [N,O,H',W'], or with D, kd and D' in front of H, kh and H'. A transposed convolution is BackwardData with x and y
+/// exchanged. With type BF16 or F16 x, w, y and their gradients are that, w in NHWC order ([O,kh,kw,C/groups]); bias,
+/// dw and dbias are F32 and row-major as ever.
 class Conv : public Kernel {
 public:
   Conv(Node node, ConvPass pass, Shape x, Shape w, Shape y, Window window, ConvOptions options = {});
   ~Conv();
   Conv(Conv &&);
-  /// y = x * w + bias
+  /// y = x * w + bias, w not rotated (ONNX Conv); `bias` is absent unless the object was made with one
   void forward(Stream &, const Tensor &x, const Tensor &w, const Tensor &bias, const Tensor &y,
                const Tensor &scratch) const;
   /// dx = gradient of y with respect to x
@@ -108,9 +106,10 @@ private:
   std::shared_ptr<const Impl> impl; ///< shared by all convolutions of one geometry
 };
 
-/// Maximum pooling of images or volumes. `indices` (same shape as y, U8 below 256 window positions, else I32) says
-/// which window position, counted row by row, won; the backward pass reads nothing else of the forward pass. Ties go to
-/// the first position; NaN wins.
+/// Maximum pooling of images or volumes, over the positions of a window that lie in x: padding never wins. `indices`
+/// (same shape as y, U8 below 256 window positions, else I32) says which window position, counted row by row, won; the
+/// backward pass reads nothing else of the forward pass, which writes none where they are absent. Ties go to the first
+/// position; NaN wins. dx is the sum of dy over the windows in which the element has won.
 class MaxPool : public Kernel {
 public:
   MaxPool(Node node, Shape x, Shape y, Window window);
@@ -122,7 +121,8 @@ private:
   Window window;
 };
 
-/// Average pooling of images or volumes; global average pooling is a window as large as the image.
+/// Average pooling of images or volumes: the mean over the positions of a window that lie in x, with countIncludePad
+/// their sum over the number of those in x and its pads. Globally: a window as large as the image.
 class AveragePool : public Kernel {
 public:
   AveragePool(Node node, Shape x, Shape y, Window window, bool countIncludePad);
@@ -166,8 +166,8 @@ private:
   float epsilon;
 };
 
-/// running = (1 - momentum) * running + momentum * batch, with PyTorch's meaning of momentum and the unbiased variance
-/// var * count / (count - 1), where var = 1/rstd^2 - epsilon.
+/// running = (1 - momentum) * running + momentum * batch, in place (momentum as PyTorch's), with the unbiased variance
+/// var * count / (count - 1), for a count of 1 var itself, where var = max(0, 1/rstd^2 - epsilon).
 class UpdateStatistics : public Kernel {
 public:
   UpdateStatistics(Node node, int64_t channels, int64_t count, float momentum, float epsilon);
@@ -208,7 +208,8 @@ private:
   int64_t elements, parts;
 };
 
-/// Local response normalization across channels (ONNX LRN): y = x / (bias + alpha/size * sum of squares)^beta.
+/// Local response normalization of images across channels (ONNX LRN): y = x / (bias + alpha/size * sum of
+/// squares)^beta, over the channels from c - floor((size-1)/2) to c + ceil((size-1)/2) that there are.
 class Lrn : public Kernel {
 public:
   Lrn(Node node, Shape x, int64_t size, float alpha, float beta, float bias);
@@ -222,8 +223,9 @@ private:
 };
 
 /// c = alpha * op(a) op(b) + beta * bias. Row-major; leading dimensions beyond the last two are batches and broadcast
-/// in a or b when 1 or absent. op(a) is [M,K], op(b) [K,N]. bias is absent, or F32 and broadcasts to c: [N], [1,N],
-/// [M,1], [M,N]. c of BF16 or F16 factors is either, or F32; a bias of one row, with beta 1, has its type.
+/// in a or b when 1 or absent. op(a) is [M,K], op(b) [K,N]. a and b have one type; c of factors of BF16 or F16 has
+/// theirs, or is F32. bias is absent, or F32 and broadcasts to c: [N], [1,N], [M,1], [M,N]; a bias of one row [N], with
+/// beta 1, has the type of c. With beta 0 it is not read.
 class Matmul : public Kernel {
 public:
   Matmul(Node node, Shape a, Shape b, Shape c, MatmulOptions options = {});
@@ -237,7 +239,8 @@ private:
   std::unique_ptr<Impl> impl;
 };
 
-/// Softmax or its logarithm along `axis`; x, y row-major. The backward pass reads y.
+/// y = exp(x) / sum of exp(x) along `axis` (negative: counted from the end), or its logarithm; row-major, of one type.
+/// dx = y * (dy - sum of dy * y), of the logarithm dx = dy - exp(y) * sum of dy. y may be x, dx may be dy or y.
 class Softmax : public Kernel {
 public:
   Softmax(Node node, Shape x, int axis, bool logarithm);
@@ -250,16 +253,18 @@ private:
   bool logarithm;
 };
 
-/// What a loss averages over is PyTorch's "mean". All write one float to `loss`; backward writes the gradient of that
-/// mean.
+/// What a loss averages over is PyTorch's "mean". forward() writes one float to `loss`, backward() the gradient of that
+/// mean. Where no target counts both are 0, not PyTorch's NaN.
 enum class LossKind { SoftmaxCrossEntropy, MeanSquaredError, BceWithLogits };
 
 /// SoftmaxCrossEntropy: x [N,K,...] row-major, target I64 [N,...] class ids; the session's labelSmoothing spreads the
 /// target over all classes, its mixShare adds the target of another sample. `classes`, of which 0 means K, are the
-/// first of the K; what stands behind them is not read, and has the gradient 0; x may be of 16 bits. The others: x, of
-/// floats, and target of one shape and layout. Targets that are `ignoreIndex`, no class and no number that a target may
-/// be, do not count. dx of backward may be of 16 bits, and in x's bytes where the types are one. `positives`:
-/// pos_weight of BceWithLogits, of x's rank, 1 long in all but one dimension.
+/// first of the K; what stands behind them is not read, and has the gradient 0; x may be of 16 bits. A class that is
+/// none of them ends the step with DataError (cuda: forward() alone notes it, for Session::synchronize() to throw).
+/// MeanSquaredError, BceWithLogits: x, of floats, and target, F32, of one shape and layout. `positives`: pos_weight of
+/// BceWithLogits, F32 of x's rank, 1 long in all but one dimension. Targets that are `ignoreIndex`, no class and no
+/// number that a target may be, do not count. dx of backward may be of 16 bits, and in x's bytes where the types are
+/// one. backward() needs `scratch` on cuda alone, with an ignoreIndex.
 class Loss : public Kernel {
 public:
   static constexpr int64_t none = INT64_MIN;
@@ -268,7 +273,8 @@ public:
                const Tensor &positives = {}) const;
   void backward(Stream &, const Tensor &x, const Tensor &target, const Tensor &dx, const Tensor &scratch = {},
                 const Tensor &positives = {}) const;
-  /// Number of samples whose largest logit is the target's, added to an int64 (SoftmaxCrossEntropy only).
+  /// Adds to `count`, one I64, the number of targets whose class has the largest logit, of equal logits the first
+  /// (SoftmaxCrossEntropy only). It does not look at ignoreIndex: where that is a class, its targets are counted, too.
   void countCorrect(Stream &, const Tensor &x, const Tensor &target, const Tensor &count) const;
 
 private:
@@ -281,7 +287,8 @@ enum class ResizeMode { Nearest, Linear };
 enum class ResizeCoordinates { HalfPixel, PytorchHalfPixel, AlignCorners, Asymmetric };
 enum class NearestRounding { RoundPreferFloor, RoundPreferCeil, Floor, Ceil };
 
-/// Spatial resize of NHWC x to NHWC y; scales are y's extent over x's, or as given by the model.
+/// Resizes images x to y, of one N and C, both NHWC (ONNX Resize without antialiasing; NearestRounding is for Nearest
+/// alone). A scale above 0 is the model's, else it is y's extent over x's.
 class Resize : public Kernel {
 public:
   Resize(Node node, Shape x, Shape y, float scaleH, float scaleW, ResizeMode, ResizeCoordinates, NearestRounding);
@@ -295,9 +302,9 @@ private:
 };
 
 /// y = x with its logical dimensions permuted and its layout changed. `permutation` maps y's dimensions to x's (ONNX
-/// Transpose). With `reshape`, x and y have different shapes and equal logical (row-major) element order; the
-/// permutation is then empty. From F32 to BF16 or F16 values are rounded, the other way widened; I64 are rounded to
-/// F32. From F32 to I64 fractions are cut off; what no integer holds becomes the smallest.
+/// Transpose): dimension i of y is dimension permutation[i] of x. Empty: a reshape, x and y have the same elements in
+/// logical (row-major) order and may have different shapes. From F32 to BF16 or F16 values are rounded, the other way
+/// widened; I64 are rounded to F32. From F32 to I64 fractions are cut off; what no integer holds becomes the smallest.
 class Reorder : public Kernel {
 public:
   Reorder(Node node, const Tensor &x, const Tensor &y, std::initializer_list<int> permutation);
@@ -310,7 +317,7 @@ private:
 };
 
 /// Copies the slab [start, start + length) of `axis` between a large tensor and a small one (Concat, Split, Slice and
-/// their gradients). Same type and layout on both sides.
+/// their gradients), leaving the rest as it is. Same layout and type, any but Bit, on both sides.
 class Slab : public Kernel {
 public:
   Slab(Node node, const Tensor &large, const Tensor &small, int axis, int64_t start);

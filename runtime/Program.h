@@ -24,7 +24,8 @@ enum class Init { File, Zero, One, Kaiming, Xavier, Copy };
 
 struct Variable {
   const char *name; ///< ONNX name; optimizer state is "<parameter>/momentum", "/exp_avg", "/ema" and so on
-  Tensor tensor;    ///< device slot, live through the whole program; of a form of fewer bits its bytes, or BF16
+  Tensor tensor;    ///< its slot, live through the whole program, in the arena where it is at home (--state-home); of a
+                    ///< form of fewer bits its bytes, or BF16
   Role role;
   Init init;
   int64_t fanIn = 0, fanOut = 0;
@@ -75,19 +76,22 @@ struct Adapter {
   bool shared; ///< something else reads the base, too
 };
 
-struct PlanRow { ///< one line of --plan
+/// One line of --plan: a buffer of the step, the form that it is packed in and its copy elsewhere being others. Steps
+/// are kernels and copies in the order in which they are issued, from 1, both ends included.
+struct PlanRow {
   const char *tensor, *node, *action;
   int64_t bytes;
   int firstStep, lastStep;
   bool host = false; ///< it lies outside the device, in whichever arena takes what is offloaded
 };
 
-struct ActionRow {    ///< all tensors of the plan that one action takes away, per step
+/// All tensors of the plan that one action takes away. Figures are of one batch.
+struct ActionRow {
   const char *action; ///< "offload", "offload fp16", "compress zfp", "encode mask", "recompute"
   OpRole role;        ///< as which its ops are counted; Compute: it has none
   Codec codec;        ///< of those ops
   int tensors;
-  int64_t bytes;
+  int64_t bytes;           ///< of the tensors as they are, not packed
   double predictedSeconds; ///< on the stream where the work is done, waits not included
 };
 
@@ -136,7 +140,7 @@ struct Program {
   int planRows;
   const ActionRow *actions;
   int actionRows;
-  const WorkRow *work = nullptr; ///< of a step
+  const WorkRow *work = nullptr; ///< of one batch of a step
   int workRows = 0;
   const KeptActivation *kept = nullptr; ///< those that a step shows
   int keptCount = 0;

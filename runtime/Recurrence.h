@@ -25,19 +25,28 @@ constexpr int64_t savedOf(RecurrentCell cell) {
 }
 
 /// T steps of a layer of H units in one direction, for B samples; all tensors F32 and row-major. gates [T,B,G*H] holds
-/// the inputs' parts of the gates with their biases, weight [G*H,H] multiplies the state of the step before, initial
-/// [B,H] is the state before the first step. Absent where the cell has none: saved (Lstm [T,B,5H]: i, o, f, g, c; Gru
-/// [T,B,3H]: z, r, n; GruLinearBeforeReset [T,B,4H]: z, r, n, and the product with its bias). With `reverse` time runs
-/// backwards.
+/// the inputs' parts x of the gates with their biases, weight [G*H,H] the matrices W that multiply the state h' of the
+/// step before, initial [B,H] is the state before the first step. With `reverse` time runs backwards.
+///
+/// In this order of gates, s being the logistic function:
+/// - Lstm i, o, f, g: i, o, f = s(x + W h'), g = tanh(x + W h'), c = f c' + i g, h = o tanh(c)
+/// - Gru z, r, n: z, r = s(x + W h'), n = tanh(x + W (r h')), h = (1 - z) n + z h'
+/// - GruLinearBeforeReset z, r, n: likewise, but n = tanh(x + r (W h' + bias))
+/// - RnnTanh, RnnRelu: h = tanh(x + W h'), h = max(0, x + W h')
+///
+/// saved is absent where the cell has none: Lstm [T,B,5H]: i, o, f, g, c; Gru [T,B,3H]: z, r, n; GruLinearBeforeReset
+/// [T,B,4H]: z, r, n and W h' + bias of n.
 class Recurrence : public Kernel {
 public:
   Recurrence(Node node, RecurrentCell cell, Shape gates, bool reverse);
-  /// hidden [T,B,H] and saved; cell [B,H]: c of the last step. extra: c before the first step [B,H], or the bias [H]
-  /// of the product that GruLinearBeforeReset resets.
+  /// Writes hidden [T,B,H], h of every step, saved and, of an Lstm, cell [B,H]: c of the last step. extra: of an Lstm c
+  /// before the first step [B,H], of GruLinearBeforeReset the bias [H]; else absent, like cell.
   void forward(Stream &, const Tensor &gates, const Tensor &weight, const Tensor &initial, const Tensor &extra,
                const Tensor &hidden, const Tensor &saved, const Tensor &cell, const Tensor &scratch) const;
-  /// dgates, dinitial and `rest`: Lstm: gradient of the first c [B,H], that of the last one being dcell, which may be
-  /// absent; Gru: r * h of the step before [T,B,H]; GruLinearBeforeReset: gradient of the product [T,B,H].
+  /// From dy [T,B,H], the gradient of hidden, writes dgates, dinitial and `rest`: Lstm: gradient of c before the first
+  /// step [B,H], that of the last c being dcell, which may be absent; Gru: r h' [T,B,H]; GruLinearBeforeReset: gradient
+  /// of W h' + bias of n [T,B,H]; else absent. The gradient of weight is a product of these with hidden, left to
+  /// others.
   void backward(Stream &, const Tensor &dy, const Tensor &weight, const Tensor &initial, const Tensor &hidden,
                 const Tensor &saved, const Tensor &initialCell, const Tensor &dcell, const Tensor &dgates,
                 const Tensor &dinitial, const Tensor &rest, const Tensor &scratch) const;

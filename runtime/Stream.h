@@ -43,7 +43,8 @@ struct Node {
   constexpr Node(const char *name, OpRole role = OpRole::Compute, Codec codec = {})
       : name(name), role(role), codec(codec) {}
   constexpr operator const char *() const { return name; }
-  /// What the kernel does by nature, unless the program has said what it is there for.
+  /// This node with the role and the codec that the kernel has by nature, where the program gave no role; else as it
+  /// is.
   constexpr Node as(OpRole nature, Codec with = {}) const {
     return role == OpRole::Compute ? Node(name, nature, with) : *this;
   }
@@ -55,8 +56,9 @@ inline std::string operator+(std::string text, const Node &node) { return std::m
 /// As traces and profiles say it.
 inline std::string nameOf(const Node &node) { return std::string(node.name) + factsOf(node.role).ending; }
 
-/// One executed op, in seconds since the session began. `bytes` is what a copy moved, else 0; `zeros` the share of
-/// zeros in each tensor that the op wrote, where those were counted.
+/// One executed op, in seconds since the session began. `bytes`: of a copy the raw tensor's; of a kernel that packs or
+/// unpacks in device memory (masks apart) 4 for each element, halves or not, and so of a cuda copy with a codec other
+/// than zvc; of all others 0. `zeros`: the share of zeros in each tensor that the op wrote, where those were counted.
 struct OpRecord {
   Node node;
   const char *op;
@@ -79,15 +81,18 @@ public:
   Stream(const Stream &) = delete;
   Stream &operator=(const Stream &) = delete;
 
-  /// Enqueue; returns at once.
+  /// Enqueue and return at once; the host blocks the caller while 4096 tasks of the stream have not run. Throw
+  /// std::invalid_argument for an event that the session does not have.
   void record(Event event);
   void wait(Event event);
-  /// Blocks the caller until all that was enqueued has run. Rethrows the first exception that a kernel of the session
-  /// raised; work after it was skipped.
+  /// Blocks the caller until all that was enqueued here has run. Host: rethrows the first exception that a kernel of
+  /// the session threw, on whatever stream; kernels behind it were skipped. Cuda: throws DeviceError; what kernels have
+  /// noted, such as a wrong id, is for Session::synchronize() and take().
   void synchronize();
 
-  /// For kernels. Host: enqueues `work`. Cuda: calls `work` at once, which enqueues on native(). `node` and `op` name
-  /// it in traces and profiles and must outlive the program.
+  /// For kernels. Host: enqueues `work`, whose exception synchronize() rethrows. Cuda: calls `work` at once, which
+  /// enqueues on native(), and throws what it throws, or DeviceError. `node` and `op` name it in traces and profiles
+  /// and must outlive the program; `bytes` as OpRecord has them.
   void launch(Node node, const char *op, std::function<void()> work, size_t bytes = 0);
 
   /// After a kernel that wrote these tensors of floats, adds their shares of zeros (of the whole bit pattern) to its
@@ -97,7 +102,8 @@ public:
   /// Cuda: the cudaStream_t. Host: null.
   void *native() const;
 
-  /// Address of a tensor in its arena.
+  /// Address of a tensor in the device or host arena; null for one that is absent. Throws std::out_of_range when it
+  /// reaches beyond the arena, std::invalid_argument when another arena has it. Counts for Session::peak().
   void *address(const Tensor &tensor) const;
   template <typename T> T *data(const Tensor &tensor) const { return static_cast<T *>(address(tensor)); }
 
@@ -166,8 +172,9 @@ inline std::array<std::unique_ptr<Stream>, streamCount> makeStreams(Session &ses
 /// during a step.
 class Session {
 public:
-  /// Throws MemoryNotAvailable naming both numbers when an arena cannot be had. `hostFile` keeps the arena of storage
-  /// or the spill arena in that file, or where there is neither the host arena.
+  /// Throws MemoryNotAvailable naming both numbers when an arena cannot be had. `hostFile`, a file that must not exist
+  /// yet, holds the arena of storage or the spill arena or, where there is neither, the host arena; cuda refuses any,
+  /// with MemoryNotAvailable. Memory in poison mode (SLUICE_POISON=1) begins as NaN.
   Session(size_t deviceBytes, size_t hostBytes, int eventCount, const char *hostFile = nullptr, ArenaSizes others = {});
   ~Session();
   Session(const Session &) = delete;
@@ -181,33 +188,38 @@ public:
   /// address would run its graph, and a copy of it is captured anew.
   void enqueue(const std::function<void(Session &)> &body);
   /// Whether the next batch may be enqueued for `body` while the last one still runs: on cuda, where both batch slots
-  /// have their graph.
+  /// have their graph and enqueue() would launch it, and not in poison mode.
   bool runsAhead(const std::function<void(Session &)> &body) const;
 
-  /// Queues these F32 scalars of the batch that was enqueued last for take(), mostScalars at most, absent ones as 0. At
-  /// most two batches are queued; on the host, where none runs ahead, one, and another leave() replaces it.
+  /// Queues these F32 scalars of the batch that was enqueued last for take(), mostScalars at most, absent ones as 0.
+  /// Cuda: at most two batches are queued; one more, or a scalar more, is a std::logic_error. The host, where none runs
+  /// ahead, keeps those of one batch: another leave() replaces them.
   void leave(const std::vector<Tensor> &scalars);
   static constexpr size_t mostScalars = 64;
-  /// Waits for the earliest batch that left something, and throws what synchronize() throws for it. Writes as many
-  /// scalars as that leave() was given, in its order. The staging slots of what was enqueued after it are read.
+  /// Waits for the earliest batch that left something, and throws what synchronize() throws for it; cuda:
+  /// std::logic_error when none did. Writes as many scalars as that leave() was given, in its order. When it returns,
+  /// the staging slots of every batch that was enqueued so far have been read and may be filled again.
   void take(float *scalars);
-  /// Waits for the end of the step that left something last; may be called on another thread, until that is taken.
+  /// What it returns waits for the end of the step that left something last, and throws as Stream::synchronize(). It
+  /// may be called on another thread, until that step is taken.
   std::function<void()> stepEnd();
+  /// Cuda: whether enqueue() captures and launches graphs, as it does at first. Host: nothing to do.
   void enableGraphs(bool on);
 
   /// The slot of the current batch: inputs have two device slots that alternate from batch to batch.
   Tensor batch(const Tensor (&slots)[2]) const { return slots[batchParity]; }
   Tensor nextBatch(const Tensor (&slots)[2]) const { return slots[1 - batchParity]; }
 
-  /// Tells the session that nothing reads these bytes any more. In poison mode (SLUICE_POISON=1) fills them with NaN on
-  /// the compute stream.
+  /// Tells the session that nothing reads these bytes of the device or host arena any more. In poison mode fills them
+  /// with NaN on the compute stream, else does nothing.
   void release(const Tensor &tensor);
 
   /// Waits for all streams; in poison mode also checks that nothing was written outside the arenas.
   void synchronize();
 
-  /// For the code around the step (initial values, losses, checkpoints): synchronizes, then copies a tensor's bytes out
-  /// of or into its arena. `to` and `from` hold tensor.bytes() bytes in the tensor's own layout.
+  /// For the code around the step (initial values, losses, checkpoints): synchronizes, and throws what that throws,
+  /// then copies a tensor's bytes out of or into its arena (on the host of storage, too). The copy is done when they
+  /// return. `to` and `from` hold tensor.bytes() bytes in the tensor's own layout.
   void read(const Tensor &tensor, void *to);
   void write(const Tensor &tensor, const void *from);
 
@@ -222,16 +234,17 @@ public:
   /// the one that ended so has written is undefined, but for parameters and states.
   void forgetFailure();
 
-  /// Shows a gradient to `onGradient`, right after it was computed and before its update, in the last batch of a step;
-  /// does nothing while that is empty. The hook runs in the order of the compute stream; `data` is readable by the CPU,
-  /// in the tensor's layout, until it returns.
+  /// Shows an F32 gradient to `onGradient`, right after it was computed and before its update, in the last batch of a
+  /// step; does nothing while that is empty. Host: the hook runs on the compute stream's thread, in its order. Cuda: it
+  /// runs on this thread, which waits for the compute stream, and sees the gradient divided by the loss's scale. `data`
+  /// is readable by the CPU, in the tensor's layout, until the hook returns.
   void captureGradient(const char *parameter, const Tensor &gradient);
   std::function<void(const char *parameter, const Tensor &gradient, const void *data)> onGradient;
 
   /// Largest offset + size of all tensors of that arena whose address was asked for: what the program really used.
   size_t peak(Space space) const;
 
-  /// Device memory that the driver counts for this process: arena, context and libraries. 0 on the host.
+  /// Bytes in use on the whole device, those of other processes among them: arena, context, libraries. 0 on the host.
   size_t driverBytes() const;
 
   /// Counts what copies with zvc left in host slots, for the report. Any thread.
@@ -247,8 +260,9 @@ public:
 
   /// Recording of every op's times, off at first; with `zeros` of shares of zeros, too, which takes time beside that of
   /// the ops.
-  /// Take the records after synchronize(); taking empties them.
   void enableRecording(bool on, bool zeros = false);
+  /// The records since the last call, which this empties: the host's stream by stream, cuda's in the order of launches.
+  /// After synchronize().
   std::vector<OpRecord> takeRecords();
 
   struct Impl;
@@ -269,7 +283,9 @@ public:
 /// these by the names in arenaTable (copyOut, copyIn), with a codec the overloads of Codec.h.
 void copyToHost(Stream &stream, const Tensor &from, const Tensor &to, Node node);
 void copyToDevice(Stream &stream, const Tensor &from, const Tensor &to, Node node);
-/// Host: between the device and the file of storage. A session without one throws UsageError.
+/// Host alone: between the device arena and the file of storage, at once throwing UsageError in a session without one,
+/// std::invalid_argument for another arena than storage or for two sizes. The file's failures are MemoryNotAvailable,
+/// thrown by synchronize().
 void copyToStorage(Stream &stream, const Tensor &from, const Tensor &to, Node node);
 void copyFromStorage(Stream &stream, const Tensor &from, const Tensor &to, Node node);
 

@@ -72,9 +72,11 @@ constexpr bool streamTableIsInOrder() {
 }
 static_assert(streamTableIsInOrder(), "a row for each StreamId, in their order, and compute comes first");
 
-/// Device: the arena that the budget limits. Host: the second arena (pinned memory on cuda), or a file. Spill: slots,
-/// in a file if there is one, for what a pool of packed tensors has no room for. Storage: a file that is read and
-/// written; host only.
+/// Device: the arena whose tensors kernels compute on; --memory-budget limits it, together with Host where both are one
+/// memory. Host: the second arena, which --host-budget limits: locked memory on cuda, memory or a mapped file
+/// (--offload-to) on the host. Spill: a slot for each tensor of a pool, for what the pool has no room for: in a mapped
+/// file on the host, if there is one; offsets without memory on cuda. Storage: a file that copies read and write at
+/// offsets, of the host runtime alone. Tensors of Spill and Storage have no address (Stream::address()).
 enum class Space : uint8_t { Device, Host, Spill, Storage };
 
 /// Where tensors lie. What is in no arena of kernels is copied there and back.

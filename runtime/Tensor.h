@@ -24,7 +24,8 @@ enum class DataType : uint8_t { F32, BF16, F16, I64, I32, U8, Bit };
 
 constexpr bool isHalf(DataType type) { return type == DataType::BF16 || type == DataType::F16; }
 
-/// Of one element; Bit has none.
+/// Bytes of one element. Not for Bit, whose elements have no byte of their own, and for which this is 4: ask
+/// Tensor::bytes().
 constexpr size_t byteWidth(DataType type) {
   return type == DataType::I64 ? 8 : isHalf(type) ? 2 : type == DataType::U8 ? 1 : 4;
 }
@@ -72,6 +73,7 @@ struct Shape {
   }
 };
 
+/// Names bytes and owns none. Whether they lie within the arena is seen when Stream::address() is asked.
 struct Tensor {
   size_t offset = 0; ///< bytes from the start of the arena
   Shape shape;

@@ -23,13 +23,14 @@ struct Bias {
 /// y[r][c] += bias
 void addBias(cudaStream_t stream, DataType type, void *y, int64_t rows, int64_t columns, const Bias &bias);
 
-/// Weights [O,I,window], of `type` where they are not F32.
+/// Extents of weights [O,I,window], and the type that they are read as.
 struct TurnedWeights {
   DataType type;
   int64_t outs, ins, window;
 };
 
-/// Weights [O,I,window] to [O,window,I] (turn) or back; `add`: added to what is there.
+/// Weights `from` [O,I,window] to floats `to` [O,window,I], or with `back` from [O,window,I] to [O,I,window]; `add`:
+/// added to what is there. Only enqueues; they share no bytes.
 void turnWeights(cudaStream_t stream, const TurnedWeights &weights, const void *from, float *to, bool back,
                  bool add = false);
 

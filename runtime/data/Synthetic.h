@@ -10,7 +10,7 @@ class Synthetic : public SampleSource {
 public:
   Synthetic(const Program &program, uint64_t seed) : program(program), seed(seed) {}
 
-  /// Data repeat after this many batches, so that a model can learn them by heart and its loss falls.
+  /// Eight batches, which repeat in every epoch, so that a model can learn them by heart and its loss falls.
   int64_t samples() const override { return 8 * program.batch; }
   std::vector<std::string> paths() const override { return {}; }
   void read(int input, int64_t sample, char *values) const override;

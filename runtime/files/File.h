@@ -23,7 +23,7 @@ public:
   InputFile(const InputFile &) = delete;
   InputFile &operator=(const InputFile &) = delete;
 
-  /// Reads exactly `bytes` bytes.
+  /// Reads exactly `bytes` bytes; fewer are an error. Any thread.
   void readAt(uint64_t offset, void *to, size_t bytes) const;
   /// Tells the system that the pages read so far are not needed again.
   void dropPages() const;

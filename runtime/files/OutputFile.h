@@ -21,7 +21,9 @@ public:
   OutputFile(const OutputFile &) = delete;
   OutputFile &operator=(const OutputFile &) = delete;
 
+  /// Appends to what write() has written.
   void write(const void *from, size_t bytes);
+  /// At any place; the next write() goes where it would have gone without.
   void writeAt(uint64_t offset, const void *from, size_t bytes);
   void commit();
 

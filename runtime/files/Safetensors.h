@@ -31,7 +31,8 @@ public:
   /// Throws DataError unless header and byte ranges are consistent and cover the file without gap or overlap.
   explicit SafetensorsFile(const std::string &path);
 
-  /// Throws DataError when there is no such tensor or its type or shape differ from what the program expects.
+  /// Throws DataError when there is no such tensor or its type or shape differ from what the program expects. The entry
+  /// lives as long as the file.
   const Entry &find(const std::string &name, DataType type, const Shape &shape) const;
   /// Of any type and shape. Throws DataError when there is no such tensor.
   const Entry &find(const std::string &name) const;
@@ -54,7 +55,7 @@ private:
 /// Reads one tensor from its first byte to its last, in pieces, and compares its checksum with the file's at the end.
 class TensorReader {
 public:
-  /// Throws DataError as SafetensorsFile::find() does.
+  /// Throws DataError as SafetensorsFile::find() does. The file must outlive this.
   TensorReader(const SafetensorsFile &file, const std::string &name, DataType type, const Shape &shape);
 
   /// The piece at byte `first`, which follows the one before. Throws DataError when the last one ends with a wrong
@@ -81,7 +82,8 @@ struct TensorToWrite {
   std::function<void(const Put &put)> produce;
 };
 
-/// Writes aside, syncs, renames: a former file of that name survives every failure.
+/// Writes aside, syncs, renames: a former file of that name survives every failure. Throws DataError, and
+/// std::logic_error where `produce` gives other bytes than its shape has.
 void writeSafetensors(const std::string &path, const Metadata &metadata, const std::vector<TensorToWrite> &tensors);
 
 } // namespace sluice

@@ -17,8 +17,8 @@ class ZipWriter {
 public:
   explicit ZipWriter(OutputFile &file) : file(file) {}
 
-  /// The member has exactly this many bytes, which write() brings, after other members are begun as well. Returns its
-  /// number.
+  /// Begins a member of exactly this many bytes. Returns its number, for write(), which brings them in any number of
+  /// pieces, in order, after other members are begun as well. More bytes, or fewer at finish(), are a std::logic_error.
   size_t begin(const std::string &name, uint64_t bytes);
   void write(size_t member, const void *from, size_t bytes);
   /// After the last member; the caller commits the file.

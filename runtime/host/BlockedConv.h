@@ -24,7 +24,8 @@ public:
   /// threads() threads.
   size_t workspaceBytes() const;
 
-  /// Synchronous, on the calling thread and those of parallelFor. `scratch` has workspaceBytes(), at a multiple of 64.
+  /// x, y and their gradients in NHWC, w and dw row-major OIHW or OIDHW; `bias` may be null. Synchronous, on the
+  /// calling thread and those of parallelFor. `scratch` has workspaceBytes(), at a multiple of 64.
   void forward(const float *x, const float *w, const float *bias, float *y, char *scratch) const;
   void backwardData(const float *dy, const float *w, float *dx, char *scratch) const;
   /// `dbias` may be null.

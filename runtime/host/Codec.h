@@ -6,12 +6,13 @@
 
 namespace sluice {
 
-/// All throw ValueNotStorable with `node` in the message for values that the codec refuses. T: float, or BFloat16,
-/// which is packed as the floats that it is, and rounded where it comes back.
+/// Those that pack throw ValueNotStorable with `node` in the message for values that the codec refuses. All are
+/// synchronous; packed forms are as long as formBytes() says. T: float, or BFloat16, which is packed as the floats that
+/// it is, and rounded where it comes back.
 void packHalf(const float *x, int64_t elements, void *packed, const char *node);
 void unpackHalf(const void *packed, int64_t elements, float *x);
 
-/// `bytes`: of the packed form. Without libzfp both throw std::runtime_error.
+/// `rate`: bits a value. A runtime without libzfp throws std::runtime_error.
 template <typename T> void packZfp(const T *x, ZfpGrid grid, int rate, void *packed, const char *node);
 template <typename T> void unpackZfp(const void *packed, ZfpGrid grid, int rate, T *x);
 

@@ -22,8 +22,9 @@ public:
   virtual ~ConvEngine() = default;
   virtual size_t workspaceBytes() const = 0;
   /// x, w (and bias) -> y; dy, w -> dx; dy, x -> dw (and dbias), of the geometry's type, but for dw and biases, which
-  /// are floats. Synchronous; `bias` is read forward, written in the weight gradient, and null where the geometry has
-  /// none. `scratch` has workspaceBytes(), at a multiple of 64.
+  /// are floats, and in its layouts (ConvGeometry of kernels/DirectConv.h). Synchronous; `bias` is read forward,
+  /// written in the weight gradient, and null where the engine was made without. `scratch` has workspaceBytes(), at a
+  /// multiple of 64.
   virtual void run(const void *first, const void *second, void *result, float *bias, char *scratch) const = 0;
 };
 

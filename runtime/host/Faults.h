@@ -2,8 +2,8 @@
 // Fault modes of the host runtime, for tests and for who suspects a race. They are read from the environment when a
 // session begins:
 //   SLUICE_POISON=1         released bytes become NaN, writes outside the arenas are found
-//   SLUICE_DELAY=SEED       every task of every stream starts late by up to half a millisecond, drawn from (SEED,
-//                           stream, task)
+//   SLUICE_DELAY=SEED       half of all tasks of all streams start late by up to half a millisecond, drawn from
+//                           (SEED, stream, task)
 //   SLUICE_FAULT=truncate   the file of --offload-to is cut short once it is there
 //   SLUICE_FAULT=processor  the processor lacks what the runtime is compiled for, see Processor.cpp
 // None of them may change a bit of what a correct program computes.

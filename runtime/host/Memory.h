@@ -9,8 +9,9 @@
 
 namespace sluice {
 
-/// Descriptor of a new file (--offload-to) for the arena `name`, which has its bytes and no name any more, so that it
-/// vanishes with the process. Throws MemoryNotAvailable, also where a link stands in its place or the disk is full.
+/// Makes the new file `file` (--offload-to) for the arena `name`, with all of its bytes on the disk, and takes its name
+/// away, so that it vanishes with the process. Returns its descriptor, which the caller closes. Throws
+/// MemoryNotAvailable, also where there is a file or a link of that name or the disk is full.
 int reserveFile(const char *name, const char *file, size_t bytes);
 
 class Arena {

@@ -13,7 +13,9 @@ namespace detail {
 void parallelRun(int64_t chunks, void (*body)(void *, int64_t), void *context);
 } // namespace detail
 
-/// Runs body(chunk) for every chunk in [0, chunks); returns when all are done. body must not throw.
+/// Runs body(chunk) for every chunk in [0, chunks), below 2^32, on threads() threads, the caller's among them; returns
+/// when all are done. While another caller has the threads, this one runs all of its chunks itself. body must not
+/// throw.
 template <typename Body> void parallelFor(int64_t chunks, Body &&body) {
   using Plain = std::remove_reference_t<Body>;
   detail::parallelRun(

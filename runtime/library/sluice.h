@@ -44,10 +44,12 @@ typedef struct sluice_options {
   const sluice_program *program; /* sluice_program_NAME(); null: that of the library, where there is one */
   const char *files; /* folder of NAME.safetensors and NAME.onnx-template; null: that of the library, or where it is
                         linked into an executable of that */
-  const char *offload_to; /* file for what the plan offloads, which must not exist; null: host memory */
+  const char *offload_to; /* file for what the plan offloads, which must not exist; null: host memory; SLUICE_USAGE
+                             with a GPU */
   uint64_t memory_limit;  /* most bytes for both arenas, or with a GPU for that of the device; 0: what the plan says */
   uint64_t seed;
-  int threads; /* that compute; 0: as planned */
+  int threads; /* that compute; 0: as planned, with a GPU as many as the machine has. The first handle of a library
+                  decides for all: other numbers are SLUICE_USAGE */
   /* A line of text that whoever runs this should see; may be null. On any thread. */
   void (*log)(void *user, const char *line);
   /* Before each batch of an evaluation or a prediction; `done` samples of `all` were before it. Other than 0 cancels.
@@ -81,18 +83,23 @@ const char *sluice_error(const sluice_model *model);
 
 /* Hyperparameters by the names of the program's flags: lr, momentum, weight-decay, beta1, beta2, epsilon, alpha,
    lr-decay, nesterov, clip-value, clip-norm, ema, label-smoothing, accumulate. Those that were never set are the
-   optimizer's. */
+   optimizer's. Another name, or a value that the program's flag would not take, is SLUICE_USAGE and changes nothing. */
 sluice_status sluice_set(sluice_model *model, const char *name, double value);
 sluice_status sluice_get(sluice_model *model, const char *name, double *value);
 
 /* One training step on `batch` samples, or accumulate x batch. `loss`: their mean, before the step; may be null. Inputs
-   and targets are those of sluice_plan(). */
+   and targets are those of sluice_plan(), and are not read any more when it returns. With SLUICE_NOT_FINITE for a loss
+   that is no number the step is done and `loss` written. Where tensors are refused (SLUICE_USAGE, SLUICE_BAD_DATA)
+   nothing has changed. After a failure that leaves the weights unknown this, evaluations, predictions, sluice_save()
+   and sluice_export() are SLUICE_INTERNAL until sluice_load(). */
 sluice_status sluice_step(sluice_model *model, const sluice_tensor *inputs, int input_count,
                           const sluice_tensor *targets, int target_count, float *loss);
-int64_t sluice_steps(sluice_model *model); /* done so far, before a checkpoint that was loaded, too; -1: no handle */
+/* Steps done so far, before a checkpoint that was loaded, too; -1: no handle, one that was not opened, or in a
+   callback of it. */
+int64_t sluice_steps(sluice_model *model);
 
 /* Loss and metrics over any number of samples, with running statistics and without dropout. `metrics`: as --metrics, or
-   null. `loss` may be null, `json` too: {"samples": N, "loss": X, "accuracy": Y, ...}. */
+   null. `loss` may be null, `json` too: {"samples": N, "loss": X, "accuracy": Y, ...}; null for what is no number. */
 sluice_status sluice_evaluate(sluice_model *model, const sluice_tensor *inputs, int input_count,
                               const sluice_tensor *targets, int target_count, const char *metrics, double *loss,
                               const char **json);

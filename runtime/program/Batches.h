@@ -28,14 +28,16 @@ class Batches {
 public:
   Batches(Session &session, const Program &program, Dataset &dataset);
 
-  /// Gathers the batch at `position` and enqueues its copy into the slots that the running step does not read. The
-  /// staging slots must be idle: the session was synchronized since the last call, or take() returned.
+  /// Gathers the batch at `position` on this thread and enqueues its copy into the slots that the running step does not
+  /// read. The staging slots must be idle: since the last call the session was synchronized, or Session::take()
+  /// returned. Throws DataError for what cannot be gathered; then nothing is enqueued.
   void prefetch(Position position);
   /// The same where no step runs; the batch is on the device when it returns.
   void prefetchAlone(Position position);
 
-  /// How long the last prefetch continued after the concurrent step had ended: what the next step waited for its data.
-  /// Blocks until that step has ended, and comes before anything else that waits for it. 0 once it was told.
+  /// How long, in seconds, the last prefetch went on after the step beside it had ended: what the next step waited for
+  /// its data. Blocks until that step has ended, throws what it failed with, and comes before anything else that waits
+  /// for it. 0 once it was told.
   double waitedSeconds();
 
   /// Makes the prefetched batch the current one. Call before enqueueing the step that reads it, after synchronizing.

@@ -13,8 +13,9 @@
 
 namespace sluice {
 
-/// Threads, kernels and primitives, before any memory is taken. `threads`: those that compute, as planned unless given.
-/// Throws MemoryNotAvailable where a kernel needs more than its slot.
+/// Threads, kernels and primitives, before any memory is taken. `threads`: those that compute; unless given, on the
+/// host as many as planned, beside a GPU as many as the machine has. Throws MemoryNotAvailable where a kernel needs
+/// more than its slot.
 void prepareKernels(const Program &program, const Entry &entry, std::optional<int64_t> threads);
 
 /// The arenas of a program, `deviceBytes` for the first. `hostFile`: of what is offloaded, which must not exist; null:

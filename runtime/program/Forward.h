@@ -20,9 +20,10 @@ struct ForwardBatch {
 /// The batches of so many samples.
 std::vector<ForwardBatch> forwardBatches(int64_t samples, int64_t batch);
 
-/// Runs evaluate on each; the next one is gathered meanwhile. `done` is called in order when a batch's results can be
-/// read, with its index. Overwrites both batch slots: a training batch that was
-/// prefetched has to be fetched again. False when a signal that InterruptGuard notes ended it.
+/// Runs evaluate on each and returns when all have run; the next one is gathered meanwhile. `done` is called in order
+/// when a batch's results can be read, with its index, the session synchronized. Overwrites both batch slots: a
+/// training batch that was prefetched has to be fetched again. False when a signal that InterruptGuard notes, or a
+/// CancelScope, ended it.
 bool forwardAll(Session &session, const Program &program, const Entry &entry, Dataset &dataset,
                 const std::vector<ForwardBatch> &batches, const std::function<void(size_t, const Batches &)> &done);
 

@@ -132,6 +132,7 @@ private:
 /// For all outputs that are measured.
 class Tally {
 public:
+  /// Both must outlive it.
   Tally(const Program &program, const MetricChoice &choice);
 
   /// The first `samples` samples of the batch that evaluate has just left, whose targets lie in the slots of the

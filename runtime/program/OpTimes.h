@@ -17,8 +17,9 @@ struct OpTimes {
   std::vector<double> zeros = {}; ///< of each tensor that they write, the mean of the steps; empty: not counted
 };
 
-/// `records` of so many steps, copies left out, in the order of the first calls. Seconds are the medians of the steps'
-/// sums, all longer by one factor, so that together they take what a step does.
+/// From `records` of so many steps, in the order of the first calls. What has bytes is left out: copies, and kernels
+/// that pack and unpack. Seconds are the medians of the steps' sums, all longer by one factor, so that together they
+/// take what these ops take of a step.
 std::vector<OpTimes> timesOfOps(const std::vector<OpRecord> &records, int64_t steps);
 
 } // namespace sluice

@@ -9,7 +9,8 @@
 
 namespace sluice {
 
-/// Row-major elements of one sample ([C,H,W] of width `width`) to the tensor's physical order and back.
+/// All elements of the tensor, of 1, 4 or 8 bytes each, from logical (row-major) to physical order and back. Both
+/// places hold tensor.bytes() bytes and share none.
 void toPhysical(const Tensor &tensor, const void *logical, void *physical);
 void toLogical(const Tensor &tensor, const void *physical, void *logical);
 
