@@ -315,19 +315,17 @@ Result<OwningOpRef<ModuleOp>> importWhole(MLIRContext &context, OnnxFile &file, 
   if (hasStructure(file.model().graph())) {
     Status flat = GraphImport(context, file, spec, *hand, *graph, {}).flatten(file, unflattened);
     graph = flat ? OnnxGraph::build(file, spec) : Result<OnnxGraph>(flat.takeError());
-    if (!graph)
-      return located(graph.takeError());
   }
-  if (spec.adapter) { // of the nodes that loops have become, too
+  if (graph && spec.adapter) { // of the nodes that loops have become, too
     Result<std::string> remark = insertAdapters(file, spec);
     if (!remark)
       return located(remark.takeError());
     report.remarks.push_back(std::move(*remark));
     hand = HandRoles::of(spec);
     graph = OnnxGraph::build(file, spec);
-    if (!graph)
-      return located(graph.takeError());
   }
+  if (!graph)
+    return located(graph.takeError());
   hand->tied = graph->tied;
   GraphImport import(context, file, spec, *hand, *graph, unflattened);
   auto module = import.run(report);

@@ -154,9 +154,10 @@ void declareMachine(CLI::App &app, DriverOptions &o, Words &w) {
                  "with --target=cuda and bf16 or fp16: fused, convolutions compute the sums that BatchNorm beside "
                  "them needs, or none (default none)")
       ->option_text("fused|none");
-  app.add_option("--cpu", o.cpu,
-                 "what a host program and its runtime are built for: native, x86-64-v2, v3 or v4, armv8-a, armv8.2-a or "
-                 "armv8.2-a+sve (default native: processors like this one)")
+  app.add_option(
+         "--cpu", o.cpu,
+         "what a host program and its runtime are built for: native, x86-64-v2, v3 or v4, armv8-a, armv8.2-a or "
+         "armv8.2-a+sve (default native: processors like this one)")
       ->option_text("LEVEL");
   app.add_option("--threads", w.threads, "host threads that the plan is made for (default: this machine's)")
       ->option_text("N");

@@ -8,7 +8,8 @@
 namespace sluice {
 
 /// Decides what a host program's times are predicted from where --device names nothing: for another family of
-/// processors the one of its row in runtime/CpuTable.h, else $SLUICE_DEVICE, else this machine's profile, whose file is then named in `options`. Measures the machine where nothing is known of it, or
+/// processors the one of its row in runtime/CpuTable.h, else $SLUICE_DEVICE, else this machine's profile, whose file is
+/// then named in `options`. Measures the machine where nothing is known of it, or
 /// --calibrate asks for it, and says so on standard error. Where no profile can be measured or kept: the shipped one,
 /// and a line that says why. May start the process again (ensureOpenMP()), so call it before anything was
 /// written.

@@ -263,7 +263,8 @@ TEST_F(Checkpoints, TheirCopyIsAnnouncedAndKeepsToTheHostBudget) {
   EXPECT_THAT(out, testing::HasSubstr("checkpoints:   216 bytes more of host memory"));
   EXPECT_EQ(log("log")[0]["checkpoint_bytes"], 216);
   ASSERT_EQ(run(common + "--steps 7 --checkpoint b --checkpoint-every 1 --log log", "host-budget"), 0) << err;
-  EXPECT_THAT(out, testing::HasSubstr("a copy of 216 bytes beside 256 is more than the 471 that the budget leaves for host memory"));
+  EXPECT_THAT(out, testing::HasSubstr(
+                       "a copy of 216 bytes beside 256 is more than the 471 that the budget leaves for host memory"));
   EXPECT_EQ(log("log")[0]["checkpoint_bytes"], 0);
   EXPECT_EQ(folder.read("a/checkpoint.safetensors"), folder.read("b/checkpoint.safetensors"));
 }

@@ -113,9 +113,8 @@ void chainRatios(std::ostream &page) {
   page
       << "# Experiment 1: makespan over lower bound (Beaumont et al., Euro-Par 2020, Figure 2)\n\n"
          "Batch 32, images of 224 pixels (Inception v3: 299), fp32, V100-PCIe profile, whole-tensor release; budgets "
-         "at equal steps from the\n"
-         "chain's smallest feasible one (0 %) to its peak (100 %). The paper's text: dynprog always below 1.2; greedy "
-         "and dynprog beat vdnn in\n"
+         "at equal steps from the\nchain's smallest feasible one (0 %) to its peak (100 %). The paper's text: dynprog "
+         "always below 1.2; greedy and dynprog beat vdnn in\n"
          "all cases; tflms absent at low memory. Its plots carry no numbers, so orderings and the 1.2 are what can be "
          "compared. `-`: infeasible.\n"
          "![makespan over bound](1-makespan-over-bound.svg)\n"
