@@ -9,7 +9,7 @@
 
 // DEVICE: error: no profile 'tpu': neither a readable file {{.*}}nor one of a100,
 // VERSION: error: {{.*}}.json: malformed profile: version is 2, 1 is supported
-// MACHINE: error: threads={{[0-9]+}} level={{-?[0-9]+}} are for no machine: threads go to 1024, levels of x86-64 from 2 to 4
+// MACHINE: error: threads={{[0-9]+}} level={{-?[0-9]+}} are for no machine: threads go to 1024, levels of processors from 2 to 7
 // NEGATIVE: error: workspace-limit=-1 is below 0
 // TARGET: for the --target option: Cannot find option named 'tpu'
 // WORKSPACE: error: {{.*}}node '/lrn/LRN' (lrn_backward) needs a workspace of 131072 bytes at least, the limit is 16; raise --workspace-limit
