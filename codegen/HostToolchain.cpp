@@ -50,9 +50,9 @@ static Result<std::string> findForeignRuntime(const Home &home, const std::strin
     return Error{"a compiler on ARM builds no programs for --cpu=" + cpu +
                  "; write it with --emit=project and build it there"};
   if (!fs::exists(library))
-    return Error{"the runtime for --cpu=" + cpu + " is not built: looked for " + library.string() +
-                 "; tools/arm64.sh " + cpu +
-                 " builds it, or write the program with --emit=project and build it on its machine"};
+    return Error{"the runtime for --cpu=" + cpu + " is not built: looked for " + library.string() + "; " +
+                 (home.installed ? "" : "tools/arm64.sh " + cpu + " builds it, or ") +
+                 "write the program with --emit=project and build it on its machine"};
   return library.string();
 }
 

@@ -93,7 +93,7 @@ Status giveForms(ModuleOp module, const std::vector<train::VariableOp> &frozen, 
   if (count == 0)
     return Error{flag + ": of " + counted(frozen.size(), "tensor") + " held fixed none is a matrix of " +
                  std::to_string(fewestElements) +
-                 " elements or more that only products and gathers of rows read: leave " + "the flag out"};
+                 " elements or more that only products and gathers of rows read: leave the flag out"};
   const Quantization form{wanted.bits, wanted.group, 0, 0, 0};
   remarks.push_back(std::to_string(count) + " of " + counted(frozen.size(), "tensor") + " held fixed " +
                     (count == 1 ? "is" : "are") + " kept in " + wordsOf(form) + ": " + std::to_string(after) +

@@ -43,6 +43,17 @@ class Adapted(nn.Module):
         return y
 
 
+def adapt(model, matrices, targets, rank, scale):
+    """Puts adapters of these matrices, without dropout, around the layers that targets name; returns what is trained, by the names that exports have."""
+    for target in targets:
+        adapted = Adapted(getattr(model, target), rank, scale)
+        adapted.dropout = nn.Identity()
+        for part in "AB":
+            getattr(adapted, f"lora_{part}")["default"].weight.data = matrices[f"{target}.lora_{part}.weight"]
+        setattr(model, target, adapted)
+    return {key.replace(".default", ""): value for key, value in model.named_parameters() if ".lora_" in key}
+
+
 class Model(nn.Module):
     """Layers of two and three dimensions, a sum that goes on, two adapters of one weight, a factor over the sum."""
     def __init__(self, adapted):
@@ -155,14 +166,7 @@ def added(folder, name):
     from safetensors.torch import load_file
     model = Model(False)
     model.load_state_dict(load_file(folder / "base.safetensors"))
-    matrices = load_file(folder / "adapters.safetensors")
-    for target in TARGETS:
-        adapted = Adapted(getattr(model, target), RANK, SCALE)
-        adapted.dropout = nn.Identity()
-        for part in "AB":
-            getattr(adapted, f"lora_{part}")["default"].weight.data = matrices[f"{target}.lora_{part}.weight"]
-        setattr(model, target, adapted)
-    trained = {key.replace(".default", ""): value for key, value in model.named_parameters() if ".lora_" in key}
+    trained = adapt(model, load_file(folder / "adapters.safetensors"), TARGETS, RANK, SCALE)
     optimizer = torch.optim.SGD(trained.values(), RATE, momentum=0.9)
     x, y = (torch.from_numpy(np.load(folder / "data" / part)) for part in ("input.npy", "target.npy"))
     for step in range(STEPS):

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from adapters import Adapted, Conv1D
+from adapters import Conv1D, adapt
 
 SAMPLES, TOKENS, BATCH, WORDS, WIDTH, ODD, STEPS, RATE, RANK, SCALE = 8, 6, 4, 96, 64, 67, 4, 0.05, 2, 1.5
 TARGETS = ("q", "v", "c")
@@ -99,14 +99,7 @@ def compare(folder, name):
     exported = load_file(folder / f"{name}-whole.safetensors")
     assert all(torch.equal(exported[key], value) for key, value in weights.items())
     scores = {path: onnxruntime.InferenceSession(str(folder / path), providers=["CPUExecutionProvider"]) for path in (f"{name}-tuned.onnx", f"{name}-merged.onnx")}
-    matrices = load_file(folder / "adapters.safetensors")
-    for target in TARGETS:
-        adapted = Adapted(getattr(model, target), RANK, SCALE)
-        adapted.dropout = nn.Identity()
-        for part in "AB":
-            getattr(adapted, f"lora_{part}")["default"].weight.data = matrices[f"{target}.lora_{part}.weight"]
-        setattr(model, target, adapted)
-    trained = {key.replace(".default", ""): value for key, value in model.named_parameters() if ".lora_" in key}
+    trained = adapt(model, load_file(folder / "adapters.safetensors"), TARGETS, RANK, SCALE)
     optimizer = torch.optim.SGD(trained.values(), RATE, momentum=0.9)
     x, y = (torch.from_numpy(np.load(folder / "data" / part)) for part in ("input.npy", "target.npy"))
     losses = [event["loss"] for event in map(json.loads, open(folder / f"{name}.jsonl")) if event["event"] == "step"]
