@@ -127,8 +127,8 @@ void tradeOff(std::ostream &page) {
           "memory "
           "for 21 % more time, better than gradient checkpointing. Batch 64; the link of page 5 (the bus is the same). "
           "Control of\noffloading: how many layers, from the first on (`layers=N`), rows that change nothing left out; "
-          "last, ops also wait for memory; of checkpointing (chen; rotor, on page 16, takes less than half of chen's "
-          "time on VGG-19): its budget. Networks as torchvision has them; `vgg19_bn` has\nBatchNorm, whose inputs are "
+          "last, ops also wait for memory; of checkpointing (chen; rotor, on page 16, has less than half of chen's "
+          "overhead on VGG-19): its budget. Networks as torchvision has them; `vgg19_bn` has\nBatchNorm, whose inputs are "
           "inverted.\n\n"
           "![time against memory](11-hascoet.svg)\n\n";
   for (const char *name : {"vgg19", "vgg19_bn"}) {
@@ -152,8 +152,8 @@ void hascoetTables(std::ostream &page) {
          "The draft prints no figure in its tables (`XXX`), the journal's abstract two; ours are on the GTX 1080 Ti "
          "profile, batch 64. hascoet moves all that the\npaper names and waits where copies do not hide; `stay=1` lets "
          "such tensors stay.\n\n"
-         "## Table 1: rates of pinned and pageable memory\n\nNot measured: the table has rates of a GPU's bus, "
-         "and no bus was measured. "
+         "## Table 1: rates of pinned and pageable memory\n\nNot measured: the table has rates of a GTX 1080 Ti's bus, "
+         "and that one was not measured. "
          "Pinned copies are taken at "
       << digits(profile.link.d2h / 1e9, 2)
       << " GB/s each way (page 5), pageable ones at half\nof that, an assumption; pinned buffers are allocated once, "
