@@ -70,12 +70,18 @@ static Result<std::string> findRuntime(const Home &home, const std::string &cpu,
     return Error{"the runtime for --cpu=" + cpu + " is not " + (home.installed ? "installed" : "built") +
                  ": looked for " + library.string() +
                  (home.installed ? "" : "; build it with cmake --build " SLUICE_BUILD_DIR " --target " + runtime)};
-  if (const fs::path vendor = SLUICE_DNNL_LIBRARY;
-      vendor.is_absolute() && !fs::exists(vendor) && carriedLibraries(home).empty())
-    return Error{"oneDNN, which programs for this target link, is missing: looked for " + vendor.string() +
-                 "; install it (Debian: libdnnl-dev), or write the program with --emit=project and build it where "
-                 "oneDNN is"};
+  if (carriedLibraries(home).empty())
+    if (Status there = checkDnnl(SLUICE_DNNL_LIBRARY); !there)
+      return Error{there.error()};
   return library.string();
+}
+
+Status sluice::codegen::checkDnnl(const std::string &library) {
+  if (!fs::path(library).is_absolute() || fs::exists(library))
+    return Success{};
+  return Error{"oneDNN, which programs for this target link, is missing: looked for " + library +
+               "; install it (Debian: libdnnl-dev), or write the program with --emit=project and build it where oneDNN "
+               "is"};
 }
 
 /// Carried ones are found by what they need among themselves, too, which no RUNPATH says.

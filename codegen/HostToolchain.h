@@ -22,6 +22,9 @@ struct HostToolchain {
 /// runtimes. Errors say what is missing and where it was looked for.
 Result<HostToolchain> findHostToolchain(const std::string &cpu);
 
+/// Fails where oneDNN's `library`, an absolute path, is not there. A linker's word, as -ldnnl, is the linker's to find.
+Status checkDnnl(const std::string &library);
+
 /// Level (runtime/CpuTable.h) that this compiler's own runtime was built for; 0: for this very processor.
 int ownLevel();
 
