@@ -128,7 +128,8 @@ void tradeOff(std::ostream &page) {
           "for 21 % more time, better than gradient checkpointing. Batch 64; the link of page 5 (the bus is the same). "
           "Control of\noffloading: how many layers, from the first on (`layers=N`), rows that change nothing left out; "
           "last, ops also wait for memory; of checkpointing (chen; rotor, on page 16, has less than half of chen's "
-          "overhead on VGG-19): its budget. Networks as torchvision has them; `vgg19_bn` has\nBatchNorm, whose inputs are "
+          "overhead on VGG-19): its budget. Networks as torchvision has them; `vgg19_bn` has\nBatchNorm, whose inputs "
+          "are "
           "inverted.\n\n"
           "![time against memory](11-hascoet.svg)\n\n";
   for (const char *name : {"vgg19", "vgg19_bn"}) {
