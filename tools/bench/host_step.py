@@ -16,7 +16,7 @@ import tempfile
 
 
 def program_step(program, steps, threads, log):
-    subprocess.run([program, "--data", "synthetic", "--steps", str(steps + 1), "--threads", str(threads), "--log", log], check=True,
+    subprocess.run([program, "--data", "synthetic", "--steps", str(steps + 1), "--lr", "1e-5", "--threads", str(threads), "--log", log], check=True,
                    stdout=subprocess.DEVNULL)
     with open(log) as file:
         events = [json.loads(line) for line in file]
@@ -38,7 +38,7 @@ def overlap(intervals, others):
 def copies(program, steps, threads, folder):
     """Of a traced run without its first step, which touches the arenas' pages: bytes copied per step and the share of copy time beside compute."""
     trace = os.path.join(folder, "trace.json")
-    subprocess.run([program, "--data", "synthetic", "--steps", str(steps + 1), "--threads", str(threads), "--trace", trace], check=True,
+    subprocess.run([program, "--data", "synthetic", "--steps", str(steps + 1), "--lr", "1e-5", "--threads", str(threads), "--trace", trace], check=True,
                    stdout=subprocess.DEVNULL)
     with open(trace) as file:
         events = [e for e in json.load(file)["traceEvents"] if e["ph"] == "X"]
