@@ -35,7 +35,8 @@ build_runtime() {
   say "building the host runtime for $cpu"
   cmake -S . -B "$folder" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_TOOLCHAIN_FILE="$PWD/runtime/aarch64.cmake" -DSLUICE_ARM64_ROOT="$root" \
     -DSLUICE_RUNTIME_ONLY=ON -DSLUICE_CUDA=OFF -DSLUICE_CPU="$cpu" >"$folder.log" 2>&1 || { cat "$folder.log"; exit 1; }
-  ninja -C "$folder" "$@" | sed -un '/^\[[0-9]/p' | show_progress "building for $cpu"
+  ninja -C "$folder" "$@" 2>&1 | tee "$folder.log" | sed -un '/^\[[0-9]/p' | show_progress "building for $cpu" ||
+    { grep -v '^\[' "$folder.log" | tail -n 50; exit 1; }
   mkdir -p "build/lib/$machine"
   cp "$folder/lib/libsluice_host.a" "build/lib/$machine/libsluice_host-$cpu.a"
   cp -a "$root/usr/lib/$machine"/lib{dnnl,zfp,jpeg,png,png16,gomp}.so* "$root/lib/$machine"/libz.so* "build/lib/$machine/"

@@ -68,7 +68,7 @@ template <typename File> Effect effectOn(const char *call, File file) {
   const int occurrence = ++calls;
   if (occurrence < which || (occurrence > which && kind != "zero"))
     return Normal;
-  syscall(SYS_close, static_cast<int>(syscall(SYS_open, "fired", O_CREAT | O_WRONLY, 0600)));
+  syscall(SYS_close, static_cast<int>(syscall(SYS_openat, AT_FDCWD, "fired", O_CREAT | O_WRONLY, 0600)));
   if (kind == "kill")
     raise(SIGKILL);
   if (kind == "half")
