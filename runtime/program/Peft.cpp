@@ -22,8 +22,15 @@ using Json = nlohmann::ordered_json;
 
 constexpr char prefix[] = "base_model.model.";
 
-std::string withoutPrefix(const std::string &name) {
-  return name.compare(0, sizeof prefix - 1, prefix) == 0 ? name.substr(sizeof prefix - 1) : name;
+/// The name in the model without adapters. PEFT wraps that model, and keeps what it trains of a layer as a whole in a
+/// copy, LAYER.modules_to_save.ADAPTER.TENSOR.
+std::string ownName(const std::string &name) {
+  std::string own = name.compare(0, sizeof prefix - 1, prefix) == 0 ? name.substr(sizeof prefix - 1) : name;
+  const std::string copies = ".modules_to_save.";
+  if (const size_t at = own.rfind(copies); at != std::string::npos)
+    if (const size_t end = own.find('.', at + copies.size()); end != std::string::npos)
+      own.erase(at, end - at);
+  return own;
 }
 
 /// Where ".lora_A" or ".lora_B" begins in the name of an adapter's tensor; npos in others.
@@ -56,7 +63,7 @@ std::map<std::string, Layer> layersOf(const Program &program) {
     const size_t part = partIn(first);
     const int64_t rank = rankOf(program, adapter);
     if (part != std::string::npos)
-      layers[withoutPrefix(first.substr(0, part))] = {rank, adapter.scale * static_cast<double>(rank)};
+      layers[ownName(first.substr(0, part))] = {rank, adapter.scale * static_cast<double>(rank)};
   }
   return layers;
 }
@@ -65,9 +72,9 @@ std::map<std::string, Layer> layersOf(const Program &program) {
 std::vector<std::string> savedModules(const Program &program) {
   std::set<std::string> modules;
   for (int i = 0; i < program.variableCount; ++i) {
-    const std::string name = program.variables[i].name;
+    const std::string name = ownName(program.variables[i].name);
     if (program.variables[i].role == Role::Parameter && partIn(name) == std::string::npos)
-      modules.insert(withoutPrefix(name.substr(0, std::min(name.rfind('.'), name.size()))));
+      modules.insert(name.substr(0, std::min(name.rfind('.'), name.size())));
   }
   return {modules.begin(), modules.end()};
 }
@@ -96,7 +103,7 @@ std::string configOf(const Program &program) {
 } // namespace
 
 std::string peftName(const std::string &name) {
-  std::string own = withoutPrefix(name);
+  std::string own = ownName(name);
   const size_t part = partIn(own);
   if (part != std::string::npos)
     own = own.substr(0, part + std::strlen(".lora_A")) + ".weight";
@@ -119,8 +126,8 @@ void checkPeft(const std::string &path, const Program &program) {
                             "' is an adapter whose scale is not known, so that ",
                             "peft has no file for it; trained-only writes its tensor"));
     if (!names.insert(peftName(variable.name)).second)
-      throw UsageError(text("--export ", path, ": '", variable.name, "' is one of several adapters of one layer, of ",
-                            "which a file of peft holds one; trained-only writes all"));
+      throw UsageError(text("--export ", path, ": '", variable.name, "' is of one of several adapters of one layer, ",
+                            "of which a file of peft holds one; trained-only writes all"));
   }
   if (!any)
     throw UsageError(text("--export ", path,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Adapters as PEFT keeps them: tensors under its names in a safetensors file, and adapter_config.json beside it, which
 // PeftModel.from_pretrained() reads. What its files call a tensor is the name in the model with adapters, without the
-// adapter's own name ("default"); other trained layers are its modules_to_save.
+// adapter's own name ("default"); other trained layers are its modules_to_save, and have the names of the model without
+// adapters.
 #pragma once
 
 #include "runtime/Program.h"

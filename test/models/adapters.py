@@ -3,6 +3,7 @@
 
     adapters.py make FOLDER           writes FOLDER/NAME.onnx of each model, its base as NAME-base.safetensors, data/ and names.toml
     adapters.py compare FOLDER NAME   that merged exports give what the model with its adapters gives
+    adapters.py saved FOLDER          that a layer trained beside adapters is exported as PEFT's modules_to_save
     adapters.py bare FOLDER           writes FOLDER/NAME.onnx of models without adapters, data/ and adapters to begin with
     adapters.py added FOLDER NAME     that sluicec's adapters train as PyTorch's do
 """
@@ -84,6 +85,17 @@ class Tied(nn.Module):
         return self.head(torch.relu(nn.functional.linear(x, self.layer.base_layer.weight)).mean(1))
 
 
+class Saved(nn.Module):
+    """A layer that PEFT trains as a whole beside an adapter (modules_to_save), as its models have it."""
+    def __init__(self):
+        super().__init__()
+        self.q, self.head = Adapted(nn.Linear(WIDTH, WIDTH), 2, 2.0), nn.Module()
+        self.head.modules_to_save = nn.ModuleDict({"default": nn.Linear(WIDTH, CLASSES)})
+
+    def forward(self, x):
+        return self.head.modules_to_save["default"](torch.relu(self.q(x)).mean(1))
+
+
 class Lookalikes(nn.Module):
     """Products beside a weight that cannot be added to it, or need not be: with a function between, of something else, as wide as the weight, read elsewhere."""
     def __init__(self):
@@ -106,7 +118,7 @@ def make(folder):
     from reference import export
     from safetensors.torch import save_file
     torch.manual_seed(1)
-    for name, model, dynamo in (("legacy", Model(True), False), ("dynamo", Model(True), True), ("tied", Tied(), False), ("none", Lookalikes(), False)):
+    for name, model, dynamo in (("legacy", Model(True), False), ("dynamo", Model(True), True), ("tied", Tied(), False), ("none", Lookalikes(), False), ("saved", Saved(), False)):
         export(model, torch.zeros(BATCH, TOKENS, WIDTH), folder / f"{name}.onnx", dynamo=dynamo)
         plain = {key.replace(".base_layer", ""): value for key, value in model.state_dict().items() if ".lora_" not in key}
         save_file({key: value + 0.01 for key, value in plain.items()}, folder / f"{name}-base.safetensors")
@@ -133,6 +145,19 @@ def compare(folder, name):
     np.testing.assert_allclose(model.eval()(torch.from_numpy(x)).detach().numpy(), wanted, rtol=1e-4, atol=1e-5)
     values = {t.name: onnx.numpy_helper.to_array(t) for t in onnx.load(str(folder / f"{name}-merged.onnx")).graph.initializer}
     assert not any(value.any() for key, value in values.items() if "lora_B" in key)
+
+
+def saved(folder):
+    """What PEFT's file calls a layer that is trained as a whole, and that its numbers are the trained ones."""
+    import json
+    from safetensors.torch import load_file
+    peft, trained = load_file(folder / "saved-peft/adapter_model.safetensors"), load_file(folder / "saved-trained.safetensors")
+    own = {"base_model.model." + key.replace(".modules_to_save", "").replace(".default", ""): value for key, value in trained.items()}
+    assert set(peft) == {f"base_model.model.{key}" for key in ("q.lora_A.weight", "q.lora_B.weight", "head.weight", "head.bias")}, sorted(peft)
+    assert set(own) == set(peft) and all(torch.equal(own[key], peft[key]) for key in peft)
+    assert json.loads((folder / "saved-peft/adapter_config.json").read_text())["modules_to_save"] == ["head"]
+    again = load_file(folder / "saved-again.safetensors")  # of a program that took PEFT's file
+    assert set(again) == set(trained) and all(torch.equal(again[key], trained[key]) for key in trained)
 
 
 STEPS, RATE, RANK, SCALE = 4, 0.05, 2, 1.5
@@ -199,4 +224,4 @@ def added(folder, name):
 
 
 if __name__ == "__main__":
-    {"make": make, "compare": compare, "bare": bare, "added": added}[sys.argv[1]](pathlib.Path(sys.argv[2]), *sys.argv[3:])
+    {"make": make, "compare": compare, "saved": saved, "bare": bare, "added": added}[sys.argv[1]](pathlib.Path(sys.argv[2]), *sys.argv[3:])
