@@ -94,7 +94,8 @@ void warn(const Names &trained, const OnnxGraph &graph, const HandRoles &hand, N
         " that are trained are what PyTorch's exporter folded, and no parameter of a module: " + someOf(folded) +
         "; merged BatchNormalization is not trained as such, and state_dicts lack these "
         "names: export with training=TrainingMode.TRAINING, do_constant_folding=False");
-  if (hand.train.size() && !hand.freeze.size() && !changed)
+  const bool holdsTheRest = hand.freeze.size() || !hand.adapters.empty();
+  if (hand.train.size() && !holdsTheRest && !changed)
     remarks.push_back("--train changes nothing: what it names is trained anyway, and so is all else; --freeze='.*' "
                       "beside it holds all else");
 }
