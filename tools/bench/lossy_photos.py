@@ -18,12 +18,11 @@ import sys
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper
 from PIL import Image
 from sklearn.datasets import load_sample_images
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "python"))
-from digits import Network  # noqa: E402
+from digits import plain_cnn  # noqa: E402
 
 SIZE, FIELDS, LAST = 32, 4, 100
 
@@ -47,22 +46,6 @@ def write_crops(folder, count, seed):
     folder.mkdir(parents=True, exist_ok=True)
     np.save(folder / "input.npy", np.stack([crop(photos[c // FIELDS**2], c % FIELDS**2, random) for c in classes]).astype(np.float32))
     np.save(folder / "target.npy", classes.astype(np.int64))
-
-
-def network():
-    """Six convolutions in three stages, as in VGG, with one layer of scores; weights are drawn when compiling."""
-    net, x, inputs = Network(), "images", 3
-    for stage, channels in enumerate((16, 32, 64), 1):
-        for layer in (1, 2):
-            x = net.conv_relu(f"stage{stage}/conv{layer}", x, inputs, channels)
-            inputs = channels
-        x = net.node("MaxPool", f"stage{stage}/pool", [x], kernel_shape=[2, 2], strides=[2, 2])
-    x = net.node("Flatten", "flatten", [x])
-    net.nodes.append(helper.make_node("Gemm", [x, net.weight("fc.weight", (32, 64 * 16)), net.weight("fc.bias", (32,))], ["scores"], name="fc", transB=1))
-    value = helper.make_tensor_value_info
-    graph = helper.make_graph(net.nodes, "photos", [value("images", TensorProto.FLOAT, ["batch", 3, SIZE, SIZE])],
-                              [value("scores", TensorProto.FLOAT, ["batch", 32])], net.initializers)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
 def run(options, program, seed, steps, *flags):
@@ -103,7 +86,7 @@ def main():
     for name, count, seed in (("train", 16384, 1), ("test", 4096, 2)):
         if not (options.folder / name / "target.npy").exists():
             write_crops(options.folder / name, count, seed)
-    onnx.save(network(), options.folder / "photos.onnx")
+    onnx.save(plain_cnn((3, SIZE, SIZE), 2 * FIELDS**2), options.folder / "photos.onnx")
     plans = [("fp32, keep", ["--strategy=keep"])]
     plans += [(f"zfp rate {rate} on every activation", [f"--strategy=freelunch,rate={rate}", "--allow-lossy=zfp"]) for rate in options.rates.split(",") if rate]
     within = ["--host-budget=unlimited", f"--memory-budget={options.budget}%act", "--error-budget=1e-2", f"--profile={options.folder / 'profile.json'}"]

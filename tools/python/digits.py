@@ -16,6 +16,9 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 
+IMAGE = (1, 8, 8)  # channels, height, width
+
+
 def load_digits():
     """Images (N, 8, 8) in 0..16 and labels, from the file in scikit-learn's package, which needs none of what scikit-learn needs."""
     package = pathlib.Path(importlib.util.find_spec("sklearn").submodule_search_locations[0])
@@ -67,23 +70,24 @@ def residual_cnn():
     return finished(net, net.node("GlobalAveragePool", "pool", [x]), 64)
 
 
-def plain_cnn():
-    net, x, c_in = Network(), "images", 1
+def plain_cnn(shape=IMAGE, classes=10):
+    """For images of this shape, whose height and width eight divides."""
+    net, x, c_in = Network(), "images", shape[0]
     for stage, channels in enumerate((16, 32, 64), 1):
         for layer in (1, 2):
             x = net.conv_relu(f"stage{stage}/conv{layer}", x, c_in, channels)
             c_in = channels
         x = net.node("MaxPool", f"stage{stage}/pool", [x], kernel_shape=[2, 2], strides=[2, 2])
-    return finished(net, x, 64)
+    return finished(net, x, shape[1] * shape[2], shape, classes)  # 64 channels, an eighth of either extent
 
 
-def finished(net, x, features):
-    """The model whose last layer makes ten scores of `features` values an image."""
+def finished(net, x, features, shape=IMAGE, classes=10):
+    """The model whose last layer makes a score a class of `features` values an image."""
     x = net.node("Flatten", "flatten", [x])
-    w, b = net.weight("fc.weight", (10, features)), net.weight("fc.bias", (10,))
+    w, b = net.weight("fc.weight", (classes, features)), net.weight("fc.bias", (classes,))
     net.nodes.append(helper.make_node("Gemm", [x, w, b], ["scores"], name="fc", transB=1))
-    graph = helper.make_graph(net.nodes, "digits", [helper.make_tensor_value_info("images", TensorProto.FLOAT, ["batch", 1, 8, 8])],
-                              [helper.make_tensor_value_info("scores", TensorProto.FLOAT, ["batch", 10])], net.initializers)
+    graph = helper.make_graph(net.nodes, "digits", [helper.make_tensor_value_info("images", TensorProto.FLOAT, ["batch", *shape])],
+                              [helper.make_tensor_value_info("scores", TensorProto.FLOAT, ["batch", classes])], net.initializers)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     onnx.checker.check_model(model)
     return model
