@@ -13,6 +13,6 @@ set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE BOTH) # headers alone are the same everywhere
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
 set(CMAKE_CXX_FLAGS_INIT "-isystem ${SLUICE_ARM64_ROOT}/usr/include/aarch64-linux-gnu")
-set(folders ${SLUICE_ARM64_ROOT}/usr/lib/aarch64-linux-gnu:${SLUICE_ARM64_ROOT}/lib/aarch64-linux-gnu) # the second has zlib
-set(CMAKE_EXE_LINKER_FLAGS_INIT "-Wl,-rpath-link,${folders}")
-set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64 -L /usr/aarch64-linux-gnu -E LD_LIBRARY_PATH=${folders})
+set(arm64_folders ${SLUICE_ARM64_ROOT}/usr/lib/aarch64-linux-gnu:${SLUICE_ARM64_ROOT}/lib/aarch64-linux-gnu) # the second has zlib
+set(CMAKE_EXE_LINKER_FLAGS_INIT "-Wl,-rpath-link,${arm64_folders}")
+set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64 -L /usr/aarch64-linux-gnu -E LD_LIBRARY_PATH=${arm64_folders})
