@@ -6,71 +6,21 @@
 #pragma once
 
 #include "runtime/cuda/FusedWalk.h"
+#include "runtime/cuda/Held.h"
 
 namespace sluice::detail {
 
 template <typename F> struct FusedStream {
   using Walk = FusedWalk<F>;
   static constexpr int parts = Walk::vector / 4; ///< of a thread's columns, four of which are computed at a time
-  static constexpr int together = Walk::images() < (F::sums > 0 ? 3 : 2) ? 4 : 2; ///< rows
   static constexpr int vectors = Walk::vectorsOf(F::inputs);
+  static constexpr int together = Walk::images() < (F::sums > 0 ? 3 : 2) ? 4 : 2; ///< rows
   /// That a multiprocessor is to hold at least, which bounds the registers of a thread. Sums have few blocks, and keep
   /// one in registers for each column.
   static constexpr int blocks = F::sums > 0 ? 2 : Walk::images() < 3 ? 4 : 3;
   /// Neighbouring threads read neighbouring 16 bytes of each part, which is what banks are made for.
   using Vectors = float4[vectors > 0 ? vectors : 1][parts][Cut::mostColumns / Walk::vector];
 };
-
-/// Eight halves as they are stored; `count` of them exist, the others are 0.
-template <typename Half> struct HeldHalves {
-  uint32_t pairs[4];
-
-  template <int Group> __device__ void load(const Half *from, int count) {
-    if constexpr (Group == 8) {
-      const uint4 eight = *reinterpret_cast<const uint4 *>(from);
-      pairs[0] = eight.x, pairs[1] = eight.y, pairs[2] = eight.z, pairs[3] = eight.w;
-    } else {
-#pragma unroll
-      for (int g = 0; g < 2; ++g) {
-        const uint2 four = 4 * g < count ? *reinterpret_cast<const uint2 *>(from + 4 * g) : make_uint2(0, 0);
-        pairs[2 * g] = four.x, pairs[2 * g + 1] = four.y;
-      }
-    }
-  }
-  template <int Group> __device__ void store(Half *to, int count) const {
-    if constexpr (Group == 8) {
-      *reinterpret_cast<uint4 *>(to) = make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
-    } else {
-#pragma unroll
-      for (int g = 0; g < 2; ++g)
-        if (4 * g < count)
-          *reinterpret_cast<uint2 *>(to + 4 * g) = make_uint2(pairs[2 * g], pairs[2 * g + 1]);
-    }
-  }
-  __device__ float at(int i) const {
-    return i % 2 ? Pair<Half>::second(pairs[i / 2]) : Pair<Half>::first(pairs[i / 2]);
-  }
-  __device__ void put(int part, const float (&four)[4]) {
-    pairs[2 * part] = Pair<Half>::of(four[0], four[1]), pairs[2 * part + 1] = Pair<Half>::of(four[2], four[3]);
-  }
-};
-
-/// The same of another type, as floats.
-template <typename T, int Vector> struct HeldFloats {
-  float values[Vector];
-
-  template <int Group> __device__ void load(const T *from, int count) { loadColumns<Group>(values, from, count); }
-  template <int Group> __device__ void store(T *to, int count) const { storeColumns<Group>(to, values, count); }
-  __device__ float at(int i) const { return values[i]; }
-  __device__ void put(int part, const float (&four)[4]) {
-#pragma unroll
-    for (int j = 0; j < 4; ++j)
-      values[4 * part + j] = four[j];
-  }
-};
-
-template <typename T, int Vector>
-using HeldColumns = std::conditional_t<sizeof(T) == 2 && Vector == 8, HeldHalves<T>, HeldFloats<T, Vector>>;
 
 /// What a thread holds of operand Number in one row; nothing of a vector.
 template <typename F, int Number> struct Held {
@@ -236,14 +186,16 @@ __device__ inline void streamedTask(const F &f, const FusedView<F::inputs + F::o
   const FusedTask<F> task(view);
   Element element = firstElement<F>(p);
   typename FusedWalk<F>::Sums run = {};
+  HeldRows<F, Inputs, std::make_index_sequence<F::outputs>> rows;
+  rows.first = task.begin + task.lane;
+  if (rows.first < task.end) // before the block waits for its vectors
+    askForRows<F, Group>(rows, view, p, task);
   if (Stream::vectors > 0) {
     if (task.lane == 0)
       shareVectors<F, Group>(shared, p, task, columnsFrom<F>(task.column, view.rowExtent), Inputs());
     __syncthreads();
   }
-  HeldRows<F, Inputs, std::make_index_sequence<F::outputs>> rows;
-  for (rows.first = task.begin + task.lane; rows.first < task.end; rows.first += task.lanes * Stream::together) {
-    askForRows<F, Group>(rows, view, p, task);
+  while (rows.first < task.end) {
 #pragma unroll
     for (int part = 0; part < Stream::parts; ++part) {
       [[maybe_unused]] float vectors[Stream::vectors + 1][4];
@@ -261,6 +213,9 @@ __device__ inline void streamedTask(const F &f, const FusedView<F::inputs + F::o
       }
     }
     storeRows<F, Group>(rows, view, p, task);
+    rows.first += task.lanes * Stream::together;
+    if (rows.first < task.end)
+      askForRows<F, Group>(rows, view, p, task);
   }
   if constexpr (F::sums > 0) {
     storePartials(view, run, p.partials, task.tile, task.chunk);

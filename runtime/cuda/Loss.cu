@@ -27,7 +27,7 @@ __global__ void countTargets(const Target *target, int64_t count, Target ignored
 
 /// Part blockIdx.x of the samples.
 template <typename Threads, typename X>
-__global__ void __launch_bounds__(Threads::block)
+__global__ void __launch_bounds__(Threads::block, Threads::blocks)
     crossEntropyPart(Samples samples, int64_t ignoreIndex, const X *x, const int64_t *target, const DeviceState *state,
                      IdNote note, double *partials) {
   __shared__ double shared[Threads::block / 32];
@@ -82,9 +82,25 @@ __global__ void finishLoss(const double *partials, int parts, int64_t count, con
     *loss = meanLoss(sum, counted ? *counted : count);
 }
 
+/// The gradients of what a thread has asked for; 0 for what is no class. Nearly all are of classes that no target
+/// names.
+template <typename Threads, typename X>
+__device__ inline void slopesOf(float (&values)[Threads::together], const typename Threads::template Asked<X> &asked,
+                                const Probabilities<X> &probabilities, const MixedSlope &slope, int64_t begin) {
+#pragma unroll
+  for (int j = 0; j < Threads::together; ++j)
+    values[j] = j < asked.count ? slope.elsewhere(probabilities.of(asked.at(j))) : 0;
+  for (const int64_t named : slope.classes)
+    if (named >= begin && named <= Threads::classOf(begin, Threads::together - 1))
+#pragma unroll
+      for (int j = 0; j < Threads::together; ++j)
+        if (Threads::classOf(begin, j) == named && j < asked.count)
+          values[j] = slope.of(probabilities.of(asked.at(j)), named);
+}
+
 /// dx may be x: a thread writes where it has read, after all of the sample were read for their sum.
 template <typename Threads, typename X, typename T>
-__global__ void __launch_bounds__(Threads::block)
+__global__ void __launch_bounds__(Threads::block, Threads::blocks)
     crossEntropyBackward(Samples samples, int64_t ignoreIndex, const int64_t *counted, const X *x,
                          const int64_t *target, const DeviceState *state, T *dx) {
   __shared__ double shared[Threads::block / 32];
@@ -92,18 +108,23 @@ __global__ void __launch_bounds__(Threads::block)
   const int64_t count = counted ? *counted : samples.count;
   for (int64_t s = Threads::first(); s < samples.count; s += static_cast<int64_t>(gridDim.x) * Threads::perBlock) {
     const int64_t at = samples.offset(s);
-    const LogSum sum = logSum<Threads>(x + at, samples, shared);
+    const Probabilities<X> probabilities(logSum<Threads>(x + at, samples, shared));
     const MixedSlope slope(MixedClasses(target, s, samples.count, ignoreIndex, state->mixShare, state->mixBatch),
                            smoothed, count);
-    for (int64_t begin = Threads::begin(); begin < samples.extent; begin += Threads::step) {
-      float values[Threads::together];
-      Threads::load(values, x + at, samples, begin);
+    for (int64_t begin = Threads::begin(); begin < samples.extent;
+         begin += Threads::template ahead<X> * Threads::step) {
+      typename Threads::template Asked<X> asked[Threads::template ahead<X>];
 #pragma unroll
-      for (int j = 0; j < Threads::together; ++j) {
-        const int64_t k = Threads::classOf(begin, j);
-        values[j] = k < samples.classes ? slope.of(sum.probability(values[j]), k) : 0;
+      for (int u = 0; u < Threads::template ahead<X>; ++u)
+        asked[u].load(x + at, samples, begin + u * Threads::step);
+#pragma unroll
+      for (int u = 0; u < Threads::template ahead<X>; ++u) {
+        const int64_t from = begin + u * Threads::step;
+        float values[Threads::together];
+        slopesOf<Threads, X>(values, asked[u], probabilities, slope, from);
+        if (from < samples.extent)
+          Threads::store(dx + at, samples, from, values);
       }
-      Threads::store(dx + at, samples, begin, values);
     }
   }
 }

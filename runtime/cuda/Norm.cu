@@ -104,10 +104,10 @@ __device__ void finishStatistics(const StatisticsView &view, const StatisticsPoi
 /// Rows and sums as in fused regions: rows of halves come several at a time, are held as they are stored, and are added
 /// in float alone.
 template <typename T, int Group>
-__global__ void __launch_bounds__(Cut::threads, sizeof(T) == 2 ? 3 : 1)
+__global__ void __launch_bounds__(Cut::threads, sizeof(T) == 2 ? 4 : 1)
     statisticsKernel(StatisticsView view, StatisticsPointers<T> p) {
   constexpr bool narrow = sizeof(T) == 2;
-  constexpr int vector = columnsOf<T>, together = narrow && Group > 1 ? 8 : 1;
+  constexpr int vector = columnsOf<T>, together = narrow && Group > 1 ? 4 : 1;
   using Total = std::conditional_t<narrow, float, double>;
   using Held = std::conditional_t<(together > 1), detail::HeldHalves<T>, detail::HeldFloats<T, vector>>;
   const int64_t tile = blockIdx.x % view.tiles, chunk = blockIdx.x / view.tiles;

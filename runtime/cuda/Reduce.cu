@@ -6,6 +6,7 @@
 
 #include "runtime/Fused.h"
 #include "runtime/cuda/Device.h"
+#include "runtime/cuda/Held.h"
 #include "runtime/kernels/BroadcastTo.h"
 
 namespace sluice {
@@ -88,6 +89,10 @@ struct SumPlan {
   __host__ __device__ ChunkGrid chunkGrid() const {
     return scalar ? ChunkGrid{tiles * chunks, 1} : ChunkGrid{chunks, tiles};
   }
+  /// Threads across where each holds `columns`.
+  __host__ __device__ int widthFor(int columns) const {
+    return width * Cut::vector > columns ? width * Cut::vector / columns : 1;
+  }
   bool finishesItself() const { return keptCount * chunkGrid().counters() <= Cut::finishCounters; }
 };
 
@@ -106,7 +111,7 @@ __device__ void finishTask(const SumPlan &plan, double *partials, float *y, unsi
                        if (static_cast<int>(threadIdx.x) >= across || column >= columns)
                          return;
                        double total = 0;
-#pragma unroll 4
+#pragma unroll 8
                        for (int64_t at = begin; at < end; at += step)
                          total += __ldcg(own + at * columns + column);
                        if (final)
@@ -116,57 +121,83 @@ __device__ void finishTask(const SumPlan &plan, double *partials, float *y, unsi
                      });
 }
 
-/// Whole: all rows begin at a multiple of four elements and have as many. Without counters finishSum() comes after.
-template <typename T, bool Whole>
-__global__ void __launch_bounds__(Cut::threads, 3)
+/// Columns of a thread: 16 bytes.
+template <typename T> constexpr int columnsOf = 16 / sizeof(T);
+
+/// The rows of a thread, `lanes` apart: several are asked for before the first of them is added, as they are stored.
+/// Halves are added in float alone (FusedStream.h), floats in double after runs of 32.
+template <typename T, int Group> struct ColumnTotals {
+  static constexpr bool narrow = sizeof(T) == 2;
+  static constexpr int vector = columnsOf<T>, together = 4;
+  using Held = std::conditional_t<(Group > 1), detail::HeldColumns<T, vector>, detail::HeldFloats<T, vector>>;
+
+  float run[vector] = {};
+  double totals[narrow ? 1 : vector] = {};
+
+  __device__ void add(const SumPlan &plan, const T *base, int64_t begin, int64_t end, int lanes, int64_t column) {
+    const int count = static_cast<int>(min(plan.columns - column, static_cast<int64_t>(vector)));
+    int inRun = 0;
+    for (int64_t first = begin; first < end; first += lanes * together) {
+      Held held[together];
+#pragma unroll
+      for (int u = 0; u < together; ++u)
+        if (const int64_t row = first + u * lanes; row < end)
+          held[u].template load<Group>(base + plan.reduced.offset(row, plan.reduced.strideX) + column, count);
+#pragma unroll
+      for (int u = 0; u < together; ++u)
+        if (first + u * lanes < end)
+#pragma unroll
+          for (int i = 0; i < vector; ++i)
+            run[i] += held[u].at(i);
+      if (!narrow && (inRun += together) == 32)
+        inRun = 0, flush();
+    }
+    if constexpr (!narrow)
+      flush();
+  }
+  __device__ void flush() {
+#pragma unroll
+    for (int i = 0; i < vector; ++i)
+      totals[narrow ? 0 : i] += static_cast<double>(run[i]), run[i] = 0;
+  }
+  __device__ double at(int i) const { return narrow ? static_cast<double>(run[i]) : totals[narrow ? 0 : i]; }
+};
+
+/// Group: what all rows split into, see loadColumns(). Without counters finishSum() comes after.
+template <typename T, int Group>
+__global__ void __launch_bounds__(Cut::threads, 4)
     sumPartials(SumPlan plan, const T *x, double *partials, float *y, unsigned *counters) {
-  __shared__ double shared[Cut::threads * Cut::vector];
+  constexpr int vector = columnsOf<T>;
+  __shared__ double shared[Cut::threads * vector];
   __shared__ double warps[blockThreads / 32];
   const int64_t tasks = plan.tiles * plan.chunks, kept = blockIdx.x / tasks, task = blockIdx.x % tasks;
   const int64_t tile = task % plan.tiles, chunk = task / plan.tiles;
-  const int across = plan.width * Cut::vector, lanes = Cut::threads / plan.width;
-  const int lane = static_cast<int>(threadIdx.x) / plan.width,
-            at = static_cast<int>(threadIdx.x) % plan.width * Cut::vector;
+  const int across = plan.width * Cut::vector, width = plan.widthFor(vector), lanes = Cut::threads / width;
+  const int lane = static_cast<int>(threadIdx.x) / width, at = static_cast<int>(threadIdx.x) % width * vector;
   const int64_t column = tile * across + at;
-  const int64_t end = min(plan.rows, (chunk + 1) * plan.rowsPerChunk);
-  const T *base = x + plan.kept.offset(kept, plan.kept.strideX);
-  constexpr int together = 8; // rows that are asked for before the first of them is added
-  double totals[Cut::vector] = {};
-  float run[Cut::vector] = {};
-  int inRun = 0;
-  for (int64_t first = chunk * plan.rowsPerChunk + lane; first < end; first += lanes * together) {
-    float values[together][Cut::vector] = {};
-#pragma unroll
-    for (int u = 0; u < together; ++u)
-      if (const int64_t row = first + u * lanes; row < end && column < plan.columns)
-        loadColumns<Whole ? Cut::vector : 1>(
-            values[u], base + plan.reduced.offset(row, plan.reduced.strideX) + column,
-            static_cast<int>(min(plan.columns - column, static_cast<int64_t>(Cut::vector))));
-#pragma unroll
-    for (int u = 0; u < together; ++u)
-      for (int i = 0; i < Cut::vector; ++i)
-        run[i] += values[u][i];
-    if ((inRun += together) == 32) {
-      inRun = 0;
-      for (int i = 0; i < Cut::vector; ++i)
-        totals[i] += static_cast<double>(run[i]), run[i] = 0;
-    }
-  }
-  for (int i = 0; i < Cut::vector; ++i)
-    totals[i] += static_cast<double>(run[i]);
+  ColumnTotals<T, Group> totals;
+  if (column < plan.columns)
+    totals.add(plan, x + plan.kept.offset(kept, plan.kept.strideX), chunk * plan.rowsPerChunk + lane,
+               min(plan.rows, (chunk + 1) * plan.rowsPerChunk), lanes, column);
   double *to = partials + kept * plan.partials();
   if (plan.scalar) {
-    const double total = blockSum(((totals[0] + totals[1]) + totals[2]) + totals[3], warps);
+    double sum = 0;
+#pragma unroll
+    for (int i = 0; i < vector; ++i)
+      sum += totals.at(i);
+    sum = blockSum(sum, warps);
     if (threadIdx.x == 0)
-      to[task] = total;
+      to[task] = sum;
   } else {
-    for (int i = 0; i < Cut::vector; ++i)
-      shared[lane * across + at + i] = totals[i];
+    const int stored = max(across, vector); // a width of one holds more than the tile has
+#pragma unroll
+    for (int i = 0; i < vector; ++i)
+      shared[lane * stored + at + i] = totals.at(i);
     __syncthreads();
     for (int c = static_cast<int>(threadIdx.x); c < across; c += Cut::threads) {
       double total = 0;
       for (int l = 0; l < lanes; ++l)
-        total += shared[l * across + c];
+        total += shared[l * stored + c];
       if (tile * across + c < plan.columns)
         to[chunk * plan.columns + tile * across + c] = total;
     }
@@ -218,11 +249,18 @@ SumPlan planOf(const Cut &cut, int64_t keptCount) {
 
 /// Both halves, in one launch or in two.
 template <typename T> void launchSum(cudaStream_t stream, const SumPlan &plan, const T *x, double *partials, float *y) {
-  bool whole = plan.columns % Cut::vector == 0 && detail::aligned(x);
+  int group = detail::aligned(x) ? columnsOf<T> : 1;
+  const auto split = [&](int64_t extent) {
+    while (extent % group)
+      group = group > Cut::vector ? Cut::vector : 1;
+  };
+  split(plan.columns);
   for (const Walk *walk : {&plan.kept, &plan.reduced})
     for (int d = 0; d < walk->count; ++d)
-      whole &= walk->strideX[d] % Cut::vector == 0;
-  const auto kernel = whole ? sumPartials<T, true> : sumPartials<T, false>;
+      split(walk->strideX[d]);
+  const auto kernel = group == columnsOf<T>  ? sumPartials<T, columnsOf<T>>
+                      : group == Cut::vector ? sumPartials<T, Cut::vector>
+                                             : sumPartials<T, 1>;
   const auto tasks = static_cast<unsigned>(plan.keptCount * plan.tiles * plan.chunks);
   unsigned *counters = plan.finishesItself() ? finishCounters() : nullptr;
   kernel<<<tasks, Cut::threads, 0, stream>>>(plan, x, partials, y, counters);

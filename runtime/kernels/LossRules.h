@@ -101,6 +101,9 @@ struct MixedSlope {
     all = all == all ? all : 0;
   }
 
+  /// By the logit of a class that is neither of the two.
+  SLUICE_KERNEL float elsewhere(float probability) const { return all == 0 ? 0 : all * (probability - others); }
+
   /// By logit k, which has that probability.
   SLUICE_KERNEL float of(float probability, int64_t k) const {
     if (all == 0)
@@ -109,7 +112,7 @@ struct MixedSlope {
     // At its own class the difference is taken first: probabilities near 1 keep their digits.
     if (first && (second || weights[1] == 0))
       return all * (probability - own - others);
-    const float rest = all * (probability - others);
+    const float rest = elsewhere(probability);
     return rest - (first ? weights[0] * own : 0) - (second ? weights[1] * own : 0);
   }
 };

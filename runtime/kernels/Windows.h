@@ -68,7 +68,7 @@ SLUICE_KERNEL Windows windowsAt(const Window &w, int axis, int64_t position, int
 /// Which tap of window `o`, one of windowsAt(position), lies at `position`; -1: none.
 SLUICE_KERNEL int64_t tapOf(const Window &w, int axis, int64_t position, int64_t o) {
   const int64_t distance = position + w.pads[axis] - o * w.strides[axis];
-  const int64_t tap = quotient(distance, w.dilations[axis]);
+  const int64_t tap = w.dilations[axis] == 1 ? distance : quotient(distance, w.dilations[axis]);
   return tap * w.dilations[axis] == distance ? tap : -1;
 }
 
