@@ -31,8 +31,8 @@ class Printer {
 public:
   Printer(Block &block, const Names &outer)
       : block(block), names(outer.inner({"arcTangent", "ceilf", "cosine", "element", "errorFunction", "exponential",
-                                         "floorf", "fmodf", "hyperbolicTangent", "logarithm", "randomKey", "rintf",
-                                         "sine", "sqrtf", "truncf", "uniform"})) {
+                                         "floorf", "fmodf", "hyperbolicTangent", "logarithm", "logistic", "randomKey",
+                                         "rintf", "sine", "sqrtf", "truncf", "uniform"})) {
     for (auto [i, argument] : llvm::enumerate(block.getArguments()))
       name(argument, i < 26 ? std::string(1, 'a' + i) : "in" + std::to_string(i));
   }
@@ -114,6 +114,20 @@ private:
     }
   }
 
+  static bool isNumber(Value value, double number) {
+    auto constant = value.getDefiningOp<arith::ConstantOp>();
+    return constant && cast<FloatAttr>(constant.getValue()).getValueAsDouble() == number;
+  }
+  /// x where the quotient is 1 / (1 + e^(0 - x)), which GPUs have faster instructions for; else null.
+  static Value logisticOf(arith::DivFOp quotient) {
+    auto sum = quotient.getRhs().getDefiningOp<arith::AddFOp>();
+    auto power = sum ? sum.getRhs().getDefiningOp<math::ExpOp>() : math::ExpOp();
+    auto negative = power ? power.getOperand().getDefiningOp<arith::SubFOp>() : arith::SubFOp();
+    const bool is =
+        negative && isNumber(quotient.getLhs(), 1) && isNumber(sum.getLhs(), 1) && isNumber(negative.getLhs(), 0);
+    return is ? negative.getRhs() : Value();
+  }
+
   /// The same functions as kernels call, by their names in the runtime: a fused rule must give the bits of the ops that
   /// it replaces, which the compiler's own exp or tanh would not.
   Expression expression(Operation *op) {
@@ -132,7 +146,10 @@ private:
         .Case([&](arith::AddFOp) { return infix(Binding::Sum, " + "); })
         .Case([&](arith::SubFOp) { return infix(Binding::Sum, " - "); })
         .Case([&](arith::MulFOp) { return infix(Binding::Product, " * "); })
-        .Case([&](arith::DivFOp) { return infix(Binding::Product, " / "); })
+        .Case([&](arith::DivFOp d) {
+          const Value exponent = logisticOf(d);
+          return exponent ? Expression{"logistic(" + of(exponent) + ")"} : infix(Binding::Product, " / ");
+        })
         .Case([&](arith::CmpFOp c) { return Expression{compare(c)}; })
         .Case([&](arith::SelectOp s) {
           return Expression{of(s.getCondition()) + " ? " + of(s.getTrueValue()) + " : " + of(s.getFalseValue()),

@@ -43,11 +43,9 @@ RULE(ClipBackwardOp) {
   Value below = s.compare(P::OLT, v[1], s.constant(getMax().convertToDouble()));
   return {s.select(above, s.select(below, v[0], s.constant(0)), s.constant(0))};
 }
-// For large negative x the exponential is infinite and the quotient 0, as it should be.
 RULE(SigmoidOp) {
   SCALAR;
-  Value e = s.exp(s.sub(s.constant(0), v[0]));
-  return {s.div(s.constant(1), s.add(s.constant(1), e))};
+  return {s.logistic(v[0])};
 }
 RULE(SigmoidBackwardOp) {
   SCALAR;

@@ -38,6 +38,8 @@ struct Scalar {
     return x;
   }
   mlir::Value negative(mlir::Value x) const { return sub(constant(0), x); }
+  /// 1 / (1 + e^-x). For large negative x the exponential is infinite and the quotient 0, as it should be.
+  mlir::Value logistic(mlir::Value x) const { return div(constant(1), add(constant(1), exp(negative(x)))); }
   /// log(1 + x) for x >= 0: what 1 + x rounds away of x, the factor gives back (W. Kahan).
   mlir::Value log1p(mlir::Value x) const {
     mlir::Value sum = add(constant(1), x), lost = div(x, sub(sum, constant(1)));
@@ -48,13 +50,12 @@ struct Scalar {
     return select(compare(mlir::arith::CmpFPredicate::OLT, sign, constant(0)), negative(x), x);
   }
   mlir::Value magnitude(mlir::Value x) const { return withSign(x, x); }
-  /// The probability that gelu multiplies x by: that of a normal variable below x, or its approximation by tanh.
+  /// The probability that gelu multiplies x by: that of a normal variable below x, or its approximation by tanh, where
+  /// (1 + tanh(u)) / 2 is the logistic function of 2 u, which keeps its digits where tanh is near -1.
   mlir::Value below(mlir::Value x, bool tanh) const {
-    mlir::Value inner = mul(x, constant(M_SQRT1_2));
     if (tanh)
-      inner = mul(constant(M_SQRT2 * M_2_SQRTPI / 2), add(x, mul(constant(0.044715), mul(x, mul(x, x)))));
-    mlir::Value odd = tanh ? mlir::math::TanhOp::create(b, loc, inner).getResult()
-                           : mlir::math::ErfOp::create(b, loc, inner).getResult();
+      return logistic(mul(constant(M_SQRT2 * M_2_SQRTPI), add(x, mul(constant(0.044715), mul(x, mul(x, x))))));
+    mlir::Value odd = mlir::math::ErfOp::create(b, loc, mul(x, constant(M_SQRT1_2)));
     return mul(constant(0.5), add(constant(1), odd));
   }
   /// 1 / sqrt(variance + epsilon)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Transcendental functions for fused regions, accurate to 2 units in the last place unless said otherwise. Plain
+// Transcendental functions for fused regions, accurate to 2 units in the last place unless said otherwise; on a GPU
+// exponential, logistic and hyperbolicTangent take its own instructions, and up to 6 units. Plain
 // arithmetic and selections: a loop over them vectorizes, which one over libm's does not, and an element has the same
 // bits wherever in a row it lies. Coefficients as in Cephes (S. Moshier, single precision). Compiled without
 // contraction of a*b+c: what is one instruction, and rounded once, is said, so that a vector and what is left of a row
@@ -43,6 +44,30 @@ SLUICE_KERNEL float withSignOf(float x, float size) {
 
 namespace detail {
 
+/// a / b for b from 1 to infinity, 0 for b above 2^126: a GPU takes several times as long for the last digit.
+SLUICE_KERNEL float quickQuotient(float a, float b) {
+#if defined(__CUDA_ARCH__)
+  float reciprocal;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(reciprocal) : "f"(b));
+  return a * reciprocal;
+#else
+  return a / b;
+#endif
+}
+
+#if defined(__CUDA_ARCH__)
+constexpr float leastExponent = -150; ///< what is below it counts as it
+/// e^x for x from -150 to 88.7, 0 where it would be denormal, by the instruction for powers of two (two units in the
+/// last place); what the product with log2(e) rounds away comes back to the first order.
+__device__ inline float exponentialWithin(float x) {
+  const float power = x * 1.44269502f;
+  const float rest = fmaf(x, 1.92596299e-8f, fmaf(x, 1.44269502f, -power));
+  float value;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(value) : "f"(power));
+  return fmaf(value, rest * 0.693147181f, value);
+}
+#else
+constexpr float leastExponent = -87.3f;
 /// e^x for x from -87.3 to 88.7; 0 below -86.9 instead of numbers that processors are slow with.
 SLUICE_KERNEL float exponentialWithin(float x) {
   const float magic = 12582912.0f; // 1.5 * 2^23: adding it rounds to an integer in the low bits
@@ -59,14 +84,18 @@ SLUICE_KERNEL float exponentialWithin(float x) {
   // 2 * 2^(n-1): n goes up to 128, which no float's exponent is. n = -126 gives 0.
   return (p + p) * floatOfBits((bitsOfFloat(shifted) - bitsOfFloat(magic) + 126u) << 23);
 }
+#endif
 
 } // namespace detail
 
 /// e^x; infinity above 88.7, 0 below -86.9.
 SLUICE_KERNEL float exponential(float x) {
-  const float value = detail::exponentialWithin(x < -87.3f ? -87.3f : x); // NaN stays
+  const float value = detail::exponentialWithin(x < detail::leastExponent ? detail::leastExponent : x); // NaN stays
   return x > 88.7228394f ? floatOfBits(0x7f800000u) : value;
 }
+
+/// 1 / (1 + e^-x)
+SLUICE_KERNEL float logistic(float x) { return detail::quickQuotient(1.0f, 1.0f + exponential(0.0f - x)); }
 
 /// Natural logarithm; -infinity of 0, NaN of what is less.
 SLUICE_KERNEL float logarithm(float x) {
@@ -100,7 +129,7 @@ SLUICE_KERNEL float hyperbolicTangent(float x) {
   p = multiplyAdd(p, z, -3.33332819422e-1f);
   const float small = multiplyAdd(p * z, x, x);
   const float limited = size > 40.0f ? 40.0f : size; // NaN stays
-  const float large = 1.0f - 2.0f / (detail::exponentialWithin(2.0f * limited) + 1.0f);
+  const float large = 1.0f - detail::quickQuotient(2.0f, detail::exponentialWithin(2.0f * limited) + 1.0f);
   return size < 0.625f ? small : withSignOf(x, large);
 }
 

@@ -23,8 +23,6 @@ struct BackwardRow {
   float *carry, *carryCell, *dgates, *reset;
 };
 
-SLUICE_KERNEL float logistic(float x) { return 1.0f / (1.0f + exponential(-x)); }
-
 /// Facts of a cell: the gates whose products are added before a rule runs, [0, early); those from there on need
 /// what the first rule made. `direct`: h of the step before also takes part without a product.
 struct Lstm {

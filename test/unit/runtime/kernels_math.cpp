@@ -2,9 +2,9 @@
 // Our exponential, logarithm, tanh and erf against double precision over their whole range, and at the edges.
 #include "runtime/Math.h"
 
-#include <gtest/gtest.h>
+#include "test/unit/runtime/Harness.h"
+
 #include <limits>
-#include <vector>
 
 namespace sluice {
 namespace {
@@ -34,6 +34,62 @@ TEST(Math, Exponential) {
   EXPECT_EQ(exponential(-200), 0);
   EXPECT_EQ(exponential(-infinity), 0);
   EXPECT_TRUE(std::isnan(exponential(std::nanf(""))));
+}
+
+TEST(Math, Logistic) {
+  double worst = 0;
+  for (int i = -860000; i <= 1000000; ++i) {
+    const float x = static_cast<float>(i) * 1e-4f;
+    worst = std::max(worst, ulps(logistic(x), 1 / (1 + std::exp(-static_cast<double>(x)))));
+  }
+  EXPECT_LE(worst, 3);
+  EXPECT_EQ(logistic(0), 0.5f);
+  EXPECT_EQ(logistic(infinity), 1);
+  EXPECT_EQ(logistic(-infinity), 0);
+  EXPECT_EQ(logistic(-100), 0);
+  EXPECT_TRUE(std::isnan(logistic(std::nanf(""))));
+}
+
+/// What kernels of the target compute, which on a GPU are other instructions than the host's.
+struct ExponentialLogisticTangent {
+  static constexpr int inputs = 1, outputs = 3, sums = 0;
+  SLUICE_KERNEL Values<3> operator()(float x) const { return {{exponential(x), logistic(x), hyperbolicTangent(x)}}; }
+};
+TEST(Math, AsKernelsComputeIt) {
+  Harness h;
+  Numbers values = {-infinity, -1e30, -150, -104, -88, -87.5, 0, 88.72, 89, 1e30, infinity, std::nan("")};
+  for (int i = -86900; i <= 88700; ++i)
+    values.push_back(i * 1e-3);
+  const Shape shape{static_cast<int64_t>(values.size())};
+  const Tensor x = h.tensor(shape, Layout::RowMajor, values);
+  const Tensor y[3] = {h.tensor(shape), h.tensor(shape), h.tensor(shape)};
+  const Fused<ExponentialLogisticTangent> f("f", shape, Layout::RowMajor, {x}, {y[0], y[1], y[2]}, {});
+  f.run(h.session.compute, {x}, {y[0], y[1], y[2]}, {}, none);
+  const Numbers exponentials = h.read(y[0]), logistics = h.read(y[1]), tangents = h.read(y[2]);
+  double worst[3] = {};
+  for (size_t i = 12; i < values.size(); ++i) {
+    const auto at = static_cast<double>(static_cast<float>(values[i]));
+    worst[0] = std::max(worst[0], ulps(static_cast<float>(exponentials[i]), std::exp(at)));
+    worst[1] = std::max(worst[1], at < -86 ? 0 : ulps(static_cast<float>(logistics[i]), 1 / (1 + std::exp(-at))));
+    worst[2] = std::max(worst[2], at == 0 ? 0 : ulps(static_cast<float>(tangents[i]), std::tanh(at)));
+  }
+  EXPECT_LE(worst[0], 6);
+  EXPECT_LE(worst[1], 8);
+  EXPECT_LE(worst[2], 6);
+  for (size_t i = 0; i < 5; ++i)
+    EXPECT_EQ(exponentials[i], 0) << values[i];
+  EXPECT_EQ(exponentials[6], 1);
+  EXPECT_NEAR(exponentials[7] / std::exp(static_cast<double>(88.72f)), 1, 1e-6);
+  EXPECT_EQ(exponentials[8], infinity);
+  EXPECT_EQ(exponentials[10], infinity);
+  EXPECT_EQ(logistics[0], 0);
+  EXPECT_EQ(logistics[6], 0.5);
+  EXPECT_EQ(logistics[10], 1);
+  EXPECT_EQ(tangents[0], -1);
+  EXPECT_EQ(tangents[6], 0);
+  EXPECT_EQ(tangents[10], 1);
+  for (const Numbers &results : {exponentials, logistics, tangents})
+    EXPECT_TRUE(std::isnan(results[11]));
 }
 
 TEST(Math, HyperbolicTangent) {
