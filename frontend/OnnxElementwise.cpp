@@ -2,6 +2,7 @@
 // Elementwise ops: activations, arithmetic with numpy's broadcasting, and activations that are short compositions of
 // these.
 #include "frontend/Compositions.h"
+#include "frontend/OnnxFile.h"
 #include <limits>
 
 using namespace mlir;
@@ -196,20 +197,24 @@ LogicalResult importPow(NodeImport &node) {
   return node.result(unary<train::ExpOp>(node, product));
 }
 
-/// max(x, 0) + slope * min(x, 0)
+/// x above 0, else slope * x, whose gradient 0 takes, as in PyTorch: layers that begin at 0 are to learn.
 LogicalResult importPRelu(NodeImport &node) {
   Value x = node.tensor(0), slope = node.tensor(1, {Use::Scale});
-  Value below = clipped(node, x, -std::numeric_limits<float>::max(), 0);
-  Value y = binary<train::AddOp>(node, unary<train::ReluOp>(node, x), binary<train::MulOp>(node, slope, below));
+  Value above = compared(node, node.scalar(0, "zero"), x, train::Comparison::Less);
+  Value y = selected(node, above, x, binary<train::MulOp>(node, slope, x));
   if (y && shapeOf(y) != shapeOf(x))
     return node.error("has a slope of shape " + shapeText(shapeOf(slope).vec()) + ", which does not broadcast to " +
                       shapeText(shapeOf(x).vec()));
   return node.result(y);
 }
 
-/// Of equal ones the first takes the gradient.
+/// Of equal ones each takes half of the gradient, as in PyTorch and JAX; in TensorFlow the first takes all of it.
 Value larger(NodeImport &node, Value a, Value b) {
-  return selected(node, compared(node, b, a, train::Comparison::LessOrEqual), a, b);
+  Value y = selected(node, compared(node, b, a, train::Comparison::LessOrEqual), a, b);
+  if (node.shared().file.exporter() == Exporter::TensorFlow)
+    return y;
+  Value other = selected(node, compared(node, b, a, train::Comparison::Less), a, b);
+  return binary<train::AddOp>(node, scaled(node, y, 0.5), scaled(node, other, 0.5));
 }
 
 /// Max and Min, which is -max(-x). A constant number is a bound.

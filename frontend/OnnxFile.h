@@ -32,6 +32,9 @@ struct FileTensor {
   std::string_view bytes; ///< row-major, little-endian; shape x element size of them
 };
 
+/// What wrote a file, as far as it decides what the file means.
+enum class Exporter { PyTorch, TensorFlow, Other };
+
 /// A model file, checked and made simpler; Flattening changes it for one import, restore() takes that back.
 class OnnxFile {
 public:
@@ -46,6 +49,7 @@ public:
   const onnx::ModelProto &model() const;
   /// Version of the default operator set.
   int64_t opset() const;
+  Exporter exporter() const;
   /// An initializer, or the output of a Constant node, by name; null when there is none.
   const FileTensor *tensor(std::string_view name) const;
 

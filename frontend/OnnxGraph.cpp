@@ -84,17 +84,25 @@ std::vector<int> weightPositions(const std::string &opType) {
   return opType == "MatMul" ? std::vector<int>{0, 1} : std::vector<int>();
 }
 
-/// Whether a matrix or filter of the file stands where ops have their weight. Where none does, the exporter wrote
-/// weights as Constant nodes, and those are trained instead.
+/// Whether a matrix or filter of the file stands where ops have their weight, as it is or as what nodes make of the
+/// file's tensors alone, as weight normalization does. Where none does, the exporter wrote weights as Constant nodes,
+/// and those are trained instead.
 bool findWeights(const onnx::GraphProto &proto, const OnnxGraph &graph) {
-  std::set<std::string> weights = graph.roles.weights; // trained float tensors and views of them
-  for (const auto &initializer : proto.initializer())
+  std::set<std::string> weights = graph.roles.weights; // trained float tensors and what is made of them
+  std::set<std::string> known;                         // what no input of the model takes part in
+  for (const auto &initializer : proto.initializer()) {
+    known.insert(initializer.name());
     if (initializer.data_type() == onnx::TensorProto::FLOAT && initializer.dims_size() >= 2 &&
         !graph.roles.held.count(initializer.name()))
       weights.insert(initializer.name());
+  }
   for (const onnx::NodeProto *node : graph.nodes) {
-    if (isView(*node) && weights.count(node->input(0)))
-      weights.insert(node->output(0));
+    const auto &reads = node->input();
+    if (std::all_of(reads.begin(), reads.end(), [&](const auto &name) { return name.empty() || known.count(name); })) {
+      known.insert(node->output().begin(), node->output().end());
+      if (std::any_of(reads.begin(), reads.end(), [&](const auto &name) { return weights.count(name); }))
+        weights.insert(node->output().begin(), node->output().end());
+    }
     for (int i : weightPositions(node->op_type()))
       if (i < node->input_size() && weights.count(node->input(i)))
         return true;
@@ -205,7 +213,8 @@ Result<OnnxGraph> OnnxGraph::build(const OnnxFile &file, const TrainingSpec &spe
     graph.tied.emplace(name, std::move(others));
   hand->tied = graph.tied;
   graph.roles = findRoles(file, graph, endsInOwnLoss(spec), *hand);
-  graph.constantsAreWeights = !findWeights(proto, graph);
+  // PyTorch's exporter writes parameters as initializers, whatever reads them.
+  graph.constantsAreWeights = file.exporter() != Exporter::PyTorch && !findWeights(proto, graph);
   if (spec.output.empty() || endsInOwnLoss(spec)) // who names an output predicts that one
     findOthers(proto, live, graph);
   return graph;

@@ -42,9 +42,9 @@ struct OnnxGraph {
   /// A fixed batch of the file that --batch replaces: Reshape nodes may hold it as a literal. 0 when there is none.
   int64_t replacedBatch = 0;
   int64_t batch = 0; ///< samples of a batch
-  /// No float tensor of rank 2 or more that is trained stands at a weight operand (ONNX's light_* models, some of which
-  /// keep their short vectors): outputs of ConstantOfShape, and of Constant, that stand at weight operands are
-  /// parameters.
+  /// In a file that PyTorch did not write, no float tensor of rank 2 or more that is trained stands at a weight operand
+  /// or is made into one (ONNX's light_* models, some of which keep their short vectors): outputs of ConstantOfShape,
+  /// and of Constant, that stand at weight operands are parameters.
   bool constantsAreWeights = false;
   BatchNormForms batchNorms;
   std::vector<std::string> remarks;                                  ///< of what was decided by names, a line each

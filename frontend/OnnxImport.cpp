@@ -52,6 +52,31 @@ std::string remarkOnTokens(ModuleOp module, const TrainingSpec &spec) {
   return remark;
 }
 
+/// BatchNormalization that trains otherwise than its author can have meant: over one value a channel, which PyTorch
+/// refuses, and by a cumulative average, which the file has no word for.
+void remarkOnStatistics(ModuleOp module, std::vector<std::string> &remarks) {
+  std::vector<std::string> single, last;
+  module.walk([&](train::UpdateStatisticsOp update) {
+    const std::string node = "'" + train::nodeName(update.getLoc()) + "'";
+    if (update.getCount() == 1)
+      single.push_back(node);
+    if (update.getMomentum().convertToDouble() == 1)
+      last.push_back(node);
+  });
+  auto named = [](const std::vector<std::string> &nodes) {
+    return nodes.front() + (nodes.size() > 1 ? " and " + std::to_string(nodes.size() - 1) + " more" : "");
+  };
+  if (!single.empty())
+    remarks.push_back(named(single) +
+                      " takes statistics of one value a channel: what it gives is its bias, whatever it reads, and its "
+                      "running variance shrinks with each step; PyTorch refuses that. Take a larger --batch or image, "
+                      "or take its running statistics: --batch-norm=frozen");
+  if (!last.empty())
+    remarks.push_back("the running statistics of " + named(last) +
+                      " become those of the last batch, as momentum=0 in the file says; PyTorch's exporter also writes "
+                      "that for momentum=None, a cumulative average");
+}
+
 /// Reasons why nodes that stand for others could not be taken apart, by their first outputs.
 using Unflattened = std::map<std::string, std::string>;
 
@@ -105,6 +130,7 @@ public:
       report.remarks.push_back(std::move(remark));
     if (!graph.batchNorms.remark.empty())
       report.remarks.push_back(graph.batchNorms.remark);
+    remarkOnStatistics(*module, report.remarks);
     if (failed(verify(*module)))
       return Error{"the imported module is not valid: " + diagnostic};
     return std::move(module);

@@ -58,9 +58,8 @@ public:
       lossFactors.emplace(graph, reads);
     findCarriers();
     findKinds();
-    const std::string &producer = file.model().producer_name();
-    fromPyTorch = producer == "pytorch";
-    fromTensorFlow = producer == "tf2onnx" || producer == "keras2onnx";
+    fromPyTorch = file.exporter() == Exporter::PyTorch;
+    fromTensorFlow = file.exporter() == Exporter::TensorFlow;
   }
 
   TensorRoles find(const HandRoles &hand) {

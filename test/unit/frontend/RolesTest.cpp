@@ -192,6 +192,61 @@ TEST(Roles, ConstantsAreWeightsWhereNothingElseIs) {
   EXPECT_EQ(model.variable("two").getRole(), Role::Constant);
 }
 
+/// A layer norm without parameters beside weights that no product reads as they are.
+TEST(Roles, ConstantsAreNoWeightsWhereWeightsAreMadeOfOthers) {
+  const std::string graph = R"(g (float[2, 3] x) => (float[2, 3] y) {
+    w = Mul(v, g)
+    h = MatMul(x, w)
+    scale = Constant<value = float[3] {1.0, 1.0, 1.0}>()
+    filter = Constant<value = float[3, 3] {1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0}>()
+    n = LayerNormalization(h, scale)
+    y = MatMul(n, filter) })";
+  for (const char *producer : {"pytorch", "another"}) {
+    auto proto = parseModel(graph);
+    proto.set_producer_name(producer);
+    addInitializer(proto, "v", {3, 3}, 0.1f, 0.1f);
+    addInitializer(proto, "g", {1, 3}, 0.5f, 0.1f);
+    ImportedModel model(proto);
+    ASSERT_TRUE(model.module) << model.error;
+    EXPECT_EQ(model.variable("v").getRole(), Role::Parameter) << producer;
+    EXPECT_EQ(model.variable("scale").getRole(), Role::Constant) << producer;
+    EXPECT_EQ(model.variable("filter").getRole() == Role::Constant, std::string(producer) == "pytorch");
+  }
+}
+
+TEST(Roles, WhatPyTorchWritesAsConstantsIsHeldWhereThereIsNoWeight) {
+  auto proto = parseModel(R"(g (float[2, 3] x) => (float[2, 3] y) {
+    h = Add(x, p)
+    filter = Constant<value = float[3, 3] {1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0}>()
+    y = MatMul(h, filter) })");
+  proto.set_producer_name("pytorch");
+  addInitializer(proto, "p", {3}, 0.1f, 0.1f);
+  ImportedModel model(proto);
+  ASSERT_TRUE(model.module) << model.error;
+  EXPECT_EQ(model.variable("p").getRole(), Role::Parameter);
+  EXPECT_EQ(model.variable("filter").getRole(), Role::Constant);
+}
+
+/// PyTorch refuses the first, and writes momentum=None as the second: neither may pass without a word.
+TEST(Roles, StatisticsThatNobodyCanHaveMeantAreNamed) {
+  auto remarksOf = [](const std::string &extents, const std::string &attributes) {
+    const std::string graph = "g (float[" + extents + "] x) => (float[" + extents + R"(] y) {
+      c = Conv(x, k)
+      y = BatchNormalization<training_mode = 1)" +
+                              attributes + ">(c, s, b, m, v) }";
+    ImportedModel model(normalizedModel(graph.c_str()));
+    EXPECT_TRUE(model.module) << model.error;
+    return model.report.remarks;
+  };
+  const auto single = testing::Contains(HasSubstr("takes statistics of one value a channel"));
+  const auto last = testing::Contains(HasSubstr("become those of the last batch"));
+  EXPECT_THAT(remarksOf("1, 3, 1, 1", ""), single);
+  EXPECT_THAT(remarksOf("1, 3, 1, 2", ""), testing::Not(single));
+  EXPECT_THAT(remarksOf("2, 3, 1, 1", ""), testing::Not(single));
+  EXPECT_THAT(remarksOf("2, 3, 1, 1", ", momentum = 0.0"), last);
+  EXPECT_THAT(remarksOf("2, 3, 1, 1", ", momentum = 0.5"), testing::Not(last));
+}
+
 /// PyTorch's exporter shares equal initializers: the Identity's name is the parameter's own.
 TEST(Roles, IdentityOfAUniformTensorIsItsOwnVariable) {
   auto proto = normalizedModel(R"(g (float[4, 3, 2, 2] x) => (float[4, 3, 2, 2] y) {
