@@ -187,7 +187,7 @@ void delayUpdatesOfRegions(func::FuncOp function, const Updates &updates) {
 /// Whether `producer` may run where `consumer` runs, as one kernel with it.
 bool maySink(FusedOp producer, FusedOp consumer) {
   if (producer.domain().getShape() != consumer.domain().getShape() || !producer.mayJoin(consumer) ||
-      !keepsDomain(producer, producer.getInputs(), consumer))
+      !keepsDomain(producer, producer.getInputs(), consumer) || !shareOrder(producer, consumer))
     return false;
   for (OpOperand &operand : consumer->getOpOperands()) {
     if (operand.get().getDefiningOp() != producer)
@@ -237,7 +237,7 @@ bool mayRepeat(FusedOp producer, unsigned r, FusedOp consumer) {
   }
   // Where nobody else reads the result, its write is saved, and its bytes: another operand may stand for it.
   return full <= (readByConsumerAlone ? 1 : 0) && keepsDomain(producer, inputs, consumer) &&
-         consumer->getNumOperands() - 1 + added <= maxOperands &&
+         shareOrder(producer, consumer) && consumer->getNumOperands() - 1 + added <= maxOperands &&
          consumer->getNumOperands() - 1 + added + consumer->getNumResults() <= FusedGeometry::maxOperands;
 }
 

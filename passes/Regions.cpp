@@ -153,6 +153,17 @@ bool sluice::keepsDomain(FusedOp producer, ValueRange inputs, FusedOp consumer) 
   return consumer.fullResults() > 0 || llvm::any_of(inputs, spans) || llvm::any_of(consumer.getInputs(), spans);
 }
 
+bool sluice::shareOrder(FusedOp producer, FusedOp consumer) {
+  auto hasMatrix = [](FusedOp op) {
+    return llvm::any_of(op.getInputs(), [&](Value operand) {
+      const ArrayRef<int64_t> shape = cast<RankedTensorType>(operand.getType()).getShape();
+      return static_cast<int64_t>(shape.size()) < op.domain().getRank() &&
+             llvm::count_if(shape, [](int64_t extent) { return extent > 1; }) > 1;
+    });
+  };
+  return !(producer.getSums() || consumer.getSums()) || !(hasMatrix(producer) || hasMatrix(consumer));
+}
+
 // Results are the consumer's and what others read of the producer's, full ones first, then sums, as train.fused orders
 // them. Operands that both read become one, so that the merged kernel reads them once.
 FusedOp sluice::mergeRegions(FusedOp producer, FusedOp consumer) {

@@ -10,6 +10,10 @@ namespace sluice {
 /// `inputs`: what sums alone runs over that of an operand.
 bool keepsDomain(train::FusedOp producer, mlir::ValueRange inputs, train::FusedOp consumer);
 
+/// Whether one order of elements suits both: sums are taken with channels last, and what lies along several dimensions
+/// of an image without having its rank is row-major.
+bool shareOrder(train::FusedOp producer, train::FusedOp consumer);
+
 /// Replaces both ops by one in the consumer's place, which keeps its domain, that computes what either did. Nothing but
 /// the consumer may read the producer's results before that place; results that others read stay.
 train::FusedOp mergeRegions(train::FusedOp producer, train::FusedOp consumer);
