@@ -352,9 +352,8 @@ const onnx::ModelProto &OnnxFile::model() const { return contents->model; }
 int64_t OnnxFile::opset() const { return contents->opset; }
 Exporter OnnxFile::exporter() const {
   const std::string &producer = model().producer_name();
-  return producer == "pytorch"                               ? Exporter::PyTorch
-         : producer == "tf2onnx" || producer == "keras2onnx" ? Exporter::TensorFlow
-                                                             : Exporter::Other;
+  const bool isTensorFlow = producer == "tf2onnx" || producer == "keras2onnx";
+  return producer == "pytorch" ? Exporter::PyTorch : isTensorFlow ? Exporter::TensorFlow : Exporter::Other;
 }
 const FileTensor *OnnxFile::tensor(std::string_view name) const { return contents->tensors.find(name); }
 

@@ -12,6 +12,7 @@
 #include "frontend/Flattening.h"
 #include "frontend/FrozenForms.h"
 #include "frontend/ImportNode.h"
+#include "frontend/ImportRemarks.h"
 #include "frontend/ImportedOps.h"
 #include "frontend/LossAttachment.h"
 #include "frontend/Refusals.h"
@@ -33,49 +34,6 @@ bool isImportedOp(const std::string &opType) {
 }
 
 namespace {
-
-/// Scores [batch, tokens, classes] of ids [batch, tokens] have their classes last, which the default loss has second.
-std::string remarkOnTokens(ModuleOp module, const TrainingSpec &spec) {
-  if (!spec.losses.empty() || spec.loss != AttachedLoss::SoftmaxCrossEntropy)
-    return {};
-  std::string remark;
-  module.walk([&](train::SoftmaxCrossEntropyOp loss) {
-    const ArrayRef<int64_t> scores = cast<RankedTensorType>(loss.getX().getType()).getShape();
-    for (Value argument : loss->getParentOfType<func::FuncOp>().getArguments())
-      if (auto type = dyn_cast<RankedTensorType>(argument.getType());
-          scores.size() == 3 && type.getElementType().isInteger(64) && type.getShape() == scores.take_front(2) &&
-          argument != loss.getTarget())
-        remark = "the loss takes " + std::to_string(scores[1]) + " classes for each of " + std::to_string(scores[2]) +
-                 " places; of " + std::to_string(scores[2]) + " classes for each of " + std::to_string(scores[1]) +
-                 " tokens it is --loss=token-cross-entropy";
-  });
-  return remark;
-}
-
-/// BatchNormalization that trains otherwise than its author can have meant: over one value a channel, which PyTorch
-/// refuses, and by a cumulative average, which the file has no word for.
-void remarkOnStatistics(ModuleOp module, std::vector<std::string> &remarks) {
-  std::vector<std::string> single, last;
-  module.walk([&](train::UpdateStatisticsOp update) {
-    const std::string node = "'" + train::nodeName(update.getLoc()) + "'";
-    if (update.getCount() == 1)
-      single.push_back(node);
-    if (update.getMomentum().convertToDouble() == 1)
-      last.push_back(node);
-  });
-  auto named = [](const std::vector<std::string> &nodes) {
-    return nodes.front() + (nodes.size() > 1 ? " and " + std::to_string(nodes.size() - 1) + " more" : "");
-  };
-  if (!single.empty())
-    remarks.push_back(named(single) +
-                      " takes statistics of one value a channel: what it gives is its bias, whatever it reads, and its "
-                      "running variance shrinks with each step; PyTorch refuses that. Take a larger --batch or image, "
-                      "or take its running statistics: --batch-norm=frozen");
-  if (!last.empty())
-    remarks.push_back("the running statistics of " + named(last) +
-                      " become those of the last batch, as momentum=0 in the file says; PyTorch's exporter also writes "
-                      "that for momentum=None, a cumulative average");
-}
 
 /// Reasons why nodes that stand for others could not be taken apart, by their first outputs.
 using Unflattened = std::map<std::string, std::string>;
@@ -126,11 +84,9 @@ public:
       if (output.getKept() >= 0)
         predicted.push_back(output.getName().str());
     reportLeftOut(file.model().graph(), graph, predicted, !spec.output.empty(), report.remarks);
-    if (std::string remark = remarkOnTokens(*module, spec); !remark.empty())
-      report.remarks.push_back(std::move(remark));
     if (!graph.batchNorms.remark.empty())
       report.remarks.push_back(graph.batchNorms.remark);
-    remarkOnStatistics(*module, report.remarks);
+    remarkOnTraining(*module, spec, report.remarks);
     if (failed(verify(*module)))
       return Error{"the imported module is not valid: " + diagnostic};
     return std::move(module);
