@@ -190,7 +190,12 @@ bool ArrayFiles::liesOverImages(const NpyFile &array, int input) const {
   return serves(array.type(), program.inputs[input].staging.type);
 }
 
-/// Throws DataError for an array that fits no way.
+/// Whether a sample is one number, however many dimensions of extent 1 that has.
+static bool isOneNumber(const std::vector<int64_t> &dims) {
+  return !dims.empty() && std::all_of(dims.begin() + 1, dims.end(), [](int64_t extent) { return extent == 1; });
+}
+
+/// Throws DataError for an array that fits no way. One number a sample may be (N,) as well as (N, 1).
 void ArrayFiles::checkArray(const NpyFile &array, int input) const {
   const Input &in = program.inputs[input];
   const Tensor &expected = in.staging;
@@ -198,12 +203,13 @@ void ArrayFiles::checkArray(const NpyFile &array, int input) const {
   bool fits = dims.size() == static_cast<size_t>(expected.shape.rank);
   for (size_t i = in.shared ? 0 : 1; fits && i < dims.size(); ++i)
     fits = dims[i] == expected.shape[static_cast<int>(i)];
+  const std::vector<int64_t> whole(expected.shape.dims, expected.shape.dims + expected.shape.rank);
+  fits |= !in.shared && isOneNumber(dims) && isOneNumber(whole);
   if (serves(array.type(), expected.type) && fits)
     return;
   std::string rest;
   for (int i = 1; i < expected.shape.rank; ++i)
     rest += text(", ", expected.shape[i]);
-  const std::vector<int64_t> whole(expected.shape.dims, expected.shape.dims + expected.shape.rank);
   throw DataError(text(array.path(), " is ", array.elementName(), " ", numpyShape(dims), ", input '", in.name,
                        in.shared ? "', which all samples have in common," : "'", " takes ", typeName(expected.type),
                        " ", in.shared ? numpyShape(whole) : text("(N", rest.empty() ? "," : rest, ")")));

@@ -272,7 +272,10 @@ void TableColumns::checkCategories(const Program &program) const {
           static_cast<int64_t>(column.categories.size()) > most)
         throw DataError(text(path, ": column '", names[column.index], "' has ", column.categories.size(),
                              " categories (", someOf(column.categories), "), '", program.inputs[i].name, "' takes ",
-                             most, ": the model needs a table, or outputs, for as many"));
+                             most, ": the model needs a table, or outputs, for as many",
+                             of(i).size() > 1 ? "; of several tables that one input indexes the smallest bounds all "
+                                                "its columns: export an input for each table"
+                                              : ""));
     }
 }
 

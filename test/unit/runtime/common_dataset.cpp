@@ -265,8 +265,11 @@ TEST(Dataset, RefusesWhatDoesNotFit) {
   expectError<DataError>(open, "is float32 (3,), input 'target' takes int64 (N,)");
   folder.write("target.npy", npyArray<int32_t>("<i4", "(3,)", {0, 1, 5}));
   expectError<DataError>(open, "target.npy: sample 2 holds 5, 'target' must lie between 0 and 4");
-  folder.write("target.npy", npyArray<int64_t>("<i8", "(3, 1)", {0, 1, 2}));
-  expectError<DataError>(open, "is int64 (3, 1), input 'target' takes int64 (N,)");
+  folder.write("target.npy", npyArray<int64_t>("<i8", "(3, 1)", {0, 1, 2})); // one number a sample, as (3,) has it
+  Dataset column(from(folder.path), program);
+  EXPECT_EQ(classesAt(column, {0, 1}), (std::vector<int64_t>{1, 2}));
+  folder.write("target.npy", npyArray<int64_t>("<i8", "(3, 2)", {0, 1, 2, 0, 1, 2}));
+  expectError<DataError>(open, "is int64 (3, 2), input 'target' takes int64 (N,)");
   folder.write("input.npy", npyArray<float>("<f4", "()", {1}));
   expectError<DataError>(open, "is float32 (), input 'x' takes float32 (N, 3, 2, 2)");
 }
@@ -285,7 +288,7 @@ static std::vector<int64_t> idsOf(const DataOptions &options, const Program &pro
 static void writeIds(const Folder &folder, int samples) {
   std::vector<int64_t> ids(static_cast<size_t>(samples));
   std::iota(ids.begin(), ids.end(), 0);
-  folder.write("input.npy", npyArray("<i8", "(" + std::to_string(samples) + ", 1)", ids));
+  folder.write("input.npy", npyArray("<i8", "(" + std::to_string(samples) + ",)", ids)); // for an input (N, 1)
 }
 
 static const Input idsOnly[] = {{"ids", {}, host(0, {3, 1}, Layout::RowMajor, DataType::I64), 0}};

@@ -157,6 +157,22 @@ TEST(Table, EachTargetOfClassesHasItsNames) {
             (ClassNames{{"kind", {"new", "old"}}, {"coat", {"long", "short"}}}));
 }
 
+/// Tables of several sizes that one input indexes: the smallest bounds them all, which is not the reader's fault.
+TEST(Table, SaysWhatBoundsSeveralColumnsOfIds) {
+  const Input both[] = {{"x", {}, host(0, {2, 2}), 0},
+                        {"ids", {}, host(64, {2, 2}, Layout::RowMajor, DataType::I64), 2},
+                        {"target", {}, host(128, {2, 2}), 0, Loss::none, false, true}};
+  const Program program = programWith(both);
+  Folder folder;
+  DataOptions options = ofTowns(folder);
+  folder.write("t.csv", "y1,f1,town,f2,colour,y2\n1,7,A,5,red,2\n1,7,B,5,blue,2\n1,7,C,5,red,2\n");
+  options.columns = {{"x=f.", "ids=town|colour", "target=y."}, {"town|colour"}, true, "", true};
+  expectError<DataError>([&] { Dataset(options, program); },
+                         "column 'town' has 3 categories ('A', 'B', 'C'), 'ids' takes 2: the model needs a table, or "
+                         "outputs, for as many; of several tables that one input indexes the smallest bounds all its "
+                         "columns: export an input for each table");
+}
+
 /// Names that are misspelt, and categories that the model has no room for.
 TEST(Table, NamesColumnsThatDoNotFit) {
   const Program program = programWith(townInputs);
