@@ -57,13 +57,18 @@ SLUICE_KERNEL float quickQuotient(float a, float b) {
 
 #if defined(__CUDA_ARCH__)
 constexpr float leastExponent = -150; ///< what is below it counts as it
+/// 2^x within two units in the last place, 0 where it would be denormal.
+__device__ inline float powerOfTwo(float x) {
+  float value;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(value) : "f"(x));
+  return value;
+}
 /// e^x for x from -150 to 88.7, 0 where it would be denormal, by the instruction for powers of two (two units in the
 /// last place); what the product with log2(e) rounds away comes back to the first order.
 __device__ inline float exponentialWithin(float x) {
   const float power = x * 1.44269502f;
   const float rest = fmaf(x, 1.92596299e-8f, fmaf(x, 1.44269502f, -power));
-  float value;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(value) : "f"(power));
+  const float value = powerOfTwo(power);
   return fmaf(value, rest * 0.693147181f, value);
 }
 #else

@@ -9,6 +9,9 @@
 
 namespace sluice::detail {
 
+/// Columns of a thread: 16 bytes.
+template <typename T> constexpr int columnsOf = 16 / sizeof(T);
+
 /// Eight halves as they are stored; `count` of them exist, the others are 0.
 template <typename Half> struct HeldHalves {
   uint32_t pairs[4];

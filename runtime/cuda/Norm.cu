@@ -5,6 +5,7 @@
 #include "runtime/Fused.h"
 #include "runtime/cuda/Device.h"
 #include "runtime/cuda/Gather.h"
+#include "runtime/cuda/Held.h"
 
 namespace sluice {
 
@@ -17,14 +18,11 @@ struct StatisticsView {
   bool vectorSum[2] = {true, true};
 };
 
-/// Columns of a thread: 16 bytes.
-template <typename T> constexpr int columnsOf = 16 / sizeof(T);
-
 template <typename T, int Group>
-__device__ inline void loadRow(float (&to)[columnsOf<T>], const T *x, const StatisticsView &view, int64_t row,
+__device__ inline void loadRow(float (&to)[detail::columnsOf<T>], const T *x, const StatisticsView &view, int64_t row,
                                int64_t column) {
   loadColumns<Group>(to, x + row * view.rowExtent + column,
-                     static_cast<int>(min(view.rowExtent - column, static_cast<int64_t>(columnsOf<T>))));
+                     static_cast<int>(min(view.rowExtent - column, static_cast<int64_t>(detail::columnsOf<T>))));
 }
 
 /// Mean and sum of squared distances from it, of `count` values.
@@ -72,7 +70,7 @@ template <typename T> struct StatisticsPointers {
 template <typename T>
 __device__ void finishStatistics(const StatisticsView &view, const StatisticsPointers<T> &p, int64_t tile,
                                  int64_t chunk) {
-  const int across = view.width * columnsOf<T>;
+  const int across = view.width * detail::columnsOf<T>;
   detail::finishTile({view.chunks, view.tiles}, p.counters, tile, chunk,
                      [&](int64_t begin, int64_t end, int64_t step, bool own, bool final) {
                        const int64_t channel = tile * across + threadIdx.x;
@@ -107,7 +105,7 @@ template <typename T, int Group>
 __global__ void __launch_bounds__(Cut::threads, sizeof(T) == 2 ? 4 : 1)
     statisticsKernel(StatisticsView view, StatisticsPointers<T> p) {
   constexpr bool narrow = sizeof(T) == 2;
-  constexpr int vector = columnsOf<T>, together = narrow && Group > 1 ? 4 : 1;
+  constexpr int vector = detail::columnsOf<T>, together = narrow && Group > 1 ? 4 : 1;
   using Total = std::conditional_t<narrow, float, double>;
   using Held = std::conditional_t<(together > 1), detail::HeldHalves<T>, detail::HeldFloats<T, vector>>;
   const int64_t tile = blockIdx.x % view.tiles, chunk = blockIdx.x / view.tiles;
@@ -157,12 +155,13 @@ __global__ void __launch_bounds__(Cut::threads, sizeof(T) == 2 ? 4 : 1)
 template <typename T>
 void statistics(cudaStream_t stream, const Cut &cut, const void *from, double *partials, float epsilon, float *mean,
                 float *rstd) {
-  const StatisticsView view{cut.rows, cut.columns, cut.tiles, cut.chunks, cut.rowsPerChunk, cut.widthFor(columnsOf<T>)};
+  const StatisticsView view{cut.rows,   cut.columns,      cut.tiles,
+                            cut.chunks, cut.rowsPerChunk, cut.widthFor(detail::columnsOf<T>)};
   const StatisticsPointers<T> p{static_cast<const T *>(from), partials, finishCounters(), mean, rstd, epsilon};
   const auto splits = [&](int group) { return cut.columns % group == 0 && detail::aligned(from); };
-  const auto kernel = splits(columnsOf<T>)  ? statisticsKernel<T, columnsOf<T>>
-                      : splits(Cut::vector) ? statisticsKernel<T, Cut::vector>
-                                            : statisticsKernel<T, 1>;
+  const auto kernel = splits(detail::columnsOf<T>) ? statisticsKernel<T, detail::columnsOf<T>>
+                      : splits(Cut::vector)        ? statisticsKernel<T, Cut::vector>
+                                                   : statisticsKernel<T, 1>;
   kernel<<<static_cast<unsigned>(cut.tasks()), Cut::threads, 0, stream>>>(view, p);
 }
 

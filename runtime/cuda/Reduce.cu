@@ -121,14 +121,11 @@ __device__ void finishTask(const SumPlan &plan, double *partials, float *y, unsi
                      });
 }
 
-/// Columns of a thread: 16 bytes.
-template <typename T> constexpr int columnsOf = 16 / sizeof(T);
-
 /// The rows of a thread, `lanes` apart: several are asked for before the first of them is added, as they are stored.
 /// Halves are added in float alone (FusedStream.h), floats in double after runs of 32.
 template <typename T, int Group> struct ColumnTotals {
   static constexpr bool narrow = sizeof(T) == 2;
-  static constexpr int vector = columnsOf<T>, together = 4;
+  static constexpr int vector = detail::columnsOf<T>, together = 4;
   using Held = std::conditional_t<(Group > 1), detail::HeldColumns<T, vector>, detail::HeldFloats<T, vector>>;
 
   float run[vector] = {};
@@ -167,7 +164,7 @@ template <typename T, int Group> struct ColumnTotals {
 template <typename T, int Group>
 __global__ void __launch_bounds__(Cut::threads, 4)
     sumPartials(SumPlan plan, const T *x, double *partials, float *y, unsigned *counters) {
-  constexpr int vector = columnsOf<T>;
+  constexpr int vector = detail::columnsOf<T>;
   __shared__ double shared[Cut::threads * vector];
   __shared__ double warps[blockThreads / 32];
   const int64_t tasks = plan.tiles * plan.chunks, kept = blockIdx.x / tasks, task = blockIdx.x % tasks;
@@ -249,7 +246,7 @@ SumPlan planOf(const Cut &cut, int64_t keptCount) {
 
 /// Both halves, in one launch or in two.
 template <typename T> void launchSum(cudaStream_t stream, const SumPlan &plan, const T *x, double *partials, float *y) {
-  int group = detail::aligned(x) ? columnsOf<T> : 1;
+  int group = detail::aligned(x) ? detail::columnsOf<T> : 1;
   const auto split = [&](int64_t extent) {
     while (extent % group)
       group = group > Cut::vector ? Cut::vector : 1;
@@ -258,9 +255,9 @@ template <typename T> void launchSum(cudaStream_t stream, const SumPlan &plan, c
   for (const Walk *walk : {&plan.kept, &plan.reduced})
     for (int d = 0; d < walk->count; ++d)
       split(walk->strideX[d]);
-  const auto kernel = group == columnsOf<T>  ? sumPartials<T, columnsOf<T>>
-                      : group == Cut::vector ? sumPartials<T, Cut::vector>
-                                             : sumPartials<T, 1>;
+  const auto kernel = group == detail::columnsOf<T> ? sumPartials<T, detail::columnsOf<T>>
+                      : group == Cut::vector        ? sumPartials<T, Cut::vector>
+                                                    : sumPartials<T, 1>;
   const auto tasks = static_cast<unsigned>(plan.keptCount * plan.tiles * plan.chunks);
   unsigned *counters = plan.finishesItself() ? finishCounters() : nullptr;
   kernel<<<tasks, Cut::threads, 0, stream>>>(plan, x, partials, y, counters);

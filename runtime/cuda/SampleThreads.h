@@ -83,12 +83,10 @@ template <int Width, bool Whole = false> struct SampleThreads {
   }
 };
 
-/// 2^x within two units in the last place, 0 where it would be denormal: one instruction.
+/// 2^x by the GPU's own instruction, which the emulator has not.
 __device__ inline float powerOfTwo(float x) {
 #if defined(__CUDA_ARCH__)
-  float value;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(value) : "f"(x));
-  return value;
+  return detail::powerOfTwo(x);
 #else
   return exponential(x * 0.693147181f);
 #endif
