@@ -258,7 +258,8 @@ struct Store {
     throw UsageError(text(flag.name, " expects ", expected, ", got '", value, "'"));
   }
   std::string range(const char *kind) const {
-    return text(kind, " of ", flag.least, " or more", flag.below < 1e6 ? text(" and below ", flag.below) : "");
+    return text(kind, " of ", flag.least, " or more",
+                flag.below <= 1e6 ? text(" and below ", static_cast<int64_t>(flag.below)) : "");
   }
   bool inRange(double parsed) const { return parsed >= flag.least && parsed < flag.below; }
 

@@ -5,8 +5,10 @@
 #include "runtime/Codec.h"
 #include "runtime/Printable.h"
 #include "runtime/program/Batches.h"
+#include "runtime/program/Interrupt.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -125,6 +127,37 @@ private:
   double difference = 0, size = 0;                     ///< squared
 };
 
+/// Says every ten seconds how far the measurement is, and ends it where a signal asks for that.
+class Steps {
+public:
+  explicit Steps(int64_t all) : all(all) {}
+
+  void next() {
+    if (const int signal = interruptedBy()) {
+      sayLast(
+          text("interrupted while errors were measured, after ", done, " of ", all, " steps; no profile was written"));
+      throw Interrupted{signal};
+    }
+    const Clock::time_point now = Clock::now();
+    if (now - said >= std::chrono::seconds(10)) {
+      const double left = std::chrono::duration<double>(now - start).count() / static_cast<double>(done) *
+                          static_cast<double>(all - done);
+      std::printf("errors:        %lld of %lld steps, %.0f s left\n", static_cast<long long>(done),
+                  static_cast<long long>(all), left);
+      std::fflush(stdout);
+      said = now;
+    }
+    ++done;
+  }
+
+private:
+  using Clock = std::chrono::steady_clock;
+  const int64_t all;
+  int64_t done = 0;
+  const Clock::time_point start = Clock::now();
+  Clock::time_point said = start;
+};
+
 /// All forms that are smaller than the tensor.
 std::vector<Trial> trialsOf(const Program &program) {
   std::vector<Trial> trials;
@@ -157,15 +190,18 @@ std::vector<TensorError> measureErrors(Session &session, const Program &program,
   std::fflush(stdout);
   Batches data(session, program, dataset);
   Measurement measurement(session, program, entry, scratch);
+  Steps steps(static_cast<int64_t>(trials.size()) * batches);
   Position position = dataset.normalize({});
   for (int64_t batch = 0; batch < batches; ++batch) {
     data.prefetchAlone(position);
     data.advance();
     position = dataset.normalize({position.epoch, position.sample + program.batch});
     measurement.remember();
-    for (Trial &trial : trials)
+    for (Trial &trial : trials) {
+      steps.next();
       if (std::isfinite(trial.squares))
         trial.squares += measurement.squaredError(trial);
+    }
   }
   const auto refused =
       std::count_if(trials.begin(), trials.end(), [](const Trial &trial) { return !std::isfinite(trial.squares); });

@@ -24,8 +24,9 @@ struct TensorError {
 /// Bytes that measuring takes at the end of the device arena: the largest packed form of any of the activations.
 size_t scratchOfErrors(const Program &program);
 
-/// Root of the mean square over the first `batches` batches. `scratch`: where the arena has scratchOfErrors() bytes. A
-/// value that a codec refuses ends the measuring: why is printed, and nothing is returned.
+/// Root of the mean square over the first `batches` batches, of each form of each kept activation; weights stay as they
+/// are. Says on standard output how far it is. `scratch`: where the arena has scratchOfErrors() bytes. Blocks until the
+/// last step has run; throws Interrupted where a signal asked to end.
 std::vector<TensorError> measureErrors(Session &session, const Program &program, const Entry &entry, Dataset &dataset,
                                        int64_t batches, size_t scratch);
 

@@ -123,6 +123,8 @@ TEST(Arguments, RefusesWhatTheOptimizerOrThePlanHasNot) {
   for (const char *flag : {"--clip-norm", "--accumulate"})
     expectRefused({"--data", "d", flag, "1"}, std::string("compile it again with sluicec ") + flag);
   expectRefused({"--data", "d", "--ema", "0.9"}, "compile it again with sluicec --ema");
+  expectRefused({"--data", "d", "--profile-out", "p", "--profile-errors", "1000000"},
+                "--profile-errors expects a whole number of 1 or more and below 1000000, got '1000000'");
   expectRefused({"--data", "d", "--ema", "1"}, "--ema expects a finite number of 0 or more and below 1");
   expectRefused({"--data", "d", "--accumulate", "0"}, "--accumulate expects a whole number of 1 or more");
   expectRefused({"--data", "d", "--label-smoothing", "0.1"}, "--label-smoothing is for cross-entropies of classes");
