@@ -113,13 +113,15 @@ bool onlyUses(const Arguments &arguments, const std::set<std::string> &given) {
   return arguments.resume && any({"--evaluate", "--predict"}) && !any({"--data", "--steps", "--epochs"});
 }
 
-/// What a recipe says of its run's training, files and output, which mean nothing to one that uses weights.
-bool isOfTraining(const std::string &name) {
+/// What a recipe says of its run's training, files and output, which mean nothing to one that uses weights; nor do its
+/// metrics to one that predicts and evaluates nothing.
+bool isOfTraining(const std::string &name, const std::set<std::string> &given) {
   static const std::set<std::string> names = {"--data",
                                               "--shuffle",
                                               "--validation-split",
                                               "--steps",
                                               "--epochs",
+                                              "--schedule",
                                               "--evaluate",
                                               "--predict",
                                               "--output",
@@ -141,7 +143,7 @@ bool isOfTraining(const std::string &name) {
                                               "--keep-checkpoints",
                                               "--checkpoint-trained-only",
                                               "--quiet"};
-  return names.count(name) != 0;
+  return names.count(name) != 0 || (name == "--metrics" && !given.count("--evaluate"));
 }
 
 /// Calls `visit(flag, words)` for each flag that was given, in the order of --help, with its values.
@@ -223,7 +225,7 @@ void readRecipe(const std::string &path, const std::set<std::string> &given, Arg
     const auto words = std::visit(WordsOf{node, *flag}, flag->field);
     if (!words)
       throw fail(text(key.str(), " expects ", std::visit(ExpectedKind{}, flag->field), ", got ", tomlKind(node)));
-    if (isOverruled(name, given, partial) || (uses && isOfTraining(name) && !(partial && name == "--init")))
+    if (isOverruled(name, given, partial) || (uses && isOfTraining(name, given) && !(partial && name == "--init")))
       continue;
     try {
       for (const std::string &word : *words)

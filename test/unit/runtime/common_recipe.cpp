@@ -213,6 +213,9 @@ TEST_F(TinyProgram, UsesTheWeightsOfARecipe) {
   }
   ASSERT_EQ(run("--recipe c/recipe.toml --resume c --predict data --output p.npy"), 0) << err;
   EXPECT_EQ(folder.read("c/recipe.toml"), before[0]);
+  // Who only predicts evaluates nothing that metrics or a schedule could be of.
+  ASSERT_EQ(run("--data data --evaluate data --metrics auc --schedule plateau --steps 4 --checkpoint m"), 0) << err;
+  EXPECT_EQ(run("--recipe m/recipe.toml --resume m --predict data --output q.npy"), 0) << err;
 }
 
 /// Flags are not in checkpoints: whoever goes on without them is told.
