@@ -58,16 +58,22 @@ Model::Model(const sluice_program &library, const sluice_options &options)
   prepareOnce(program, entry, options.threads > 0 ? std::optional<int64_t>(options.threads) : std::nullopt);
   session = openSession(program, program.deviceBytes, options.offload_to);
   arguments.seed = run.seed = options.seed;
-  const auto say = [this](const std::string &what) {
-    if (this->options.log)
-      this->options.log(this->options.user, printable(what).c_str());
-  };
-  beginSession(*session, program, arguments.stepState(program.optimizer), {}, true, say);
+  beginSession(*session, program, arguments.stepState(program.optimizer), {}, true,
+               [this](const std::string &what) { tell(what); });
   startAverages(*session, program);
   startLossScale(*session, program, arguments, false);
   if (program.preparation)
     run.preparation = readPreparation(program.preparation);
   beginSteps();
+}
+
+void Model::tell(const std::string &line) const noexcept {
+  try {
+    if (options.log)
+      options.log(options.user, printable(line).c_str());
+  } catch (...) {
+    // On threads of the session nobody could catch it.
+  }
 }
 
 /// The flags that are hyperparameters of a step, without those that are words.

@@ -52,6 +52,8 @@ private:
   void beginSteps();
   void endStepThatFailed();
   void requireWhole() const;
+  /// To the caller's log, if there is one; on any thread.
+  void tell(const std::string &line) const noexcept;
   void throwIfCancelled();
   bool isCancelled(int64_t all);
   const Variable &variable(const std::string &name, size_t bytes) const;

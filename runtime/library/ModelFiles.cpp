@@ -2,7 +2,6 @@
 // Checkpoints and weights, as programs write and read them.
 #include "runtime/library/Model.h"
 
-#include "runtime/Printable.h"
 #include "runtime/program/CheckpointWriter.h"
 #include "runtime/program/Export.h"
 #include "runtime/program/FolderLock.h"
@@ -57,8 +56,7 @@ void Model::init(const std::string &words) {
   const Preparation read = weights.preparation();
   if (!read.isEmpty())
     run.preparation = read;
-  if (options.log)
-    options.log(options.user, printable(weights.report(/*resumes=*/false)).c_str());
+  tell(weights.report(/*resumes=*/false));
 }
 
 void Model::exportTo(const std::string &words) {

@@ -50,11 +50,11 @@ typedef struct sluice_options {
   uint64_t seed;
   int threads; /* that compute; 0: as planned, with a GPU as many as the machine has. The first handle of a library
                   decides for all: other numbers are SLUICE_USAGE */
-  /* A line of text that whoever runs this should see; may be null. On any thread. */
+  /* A line of text that whoever runs this should see; may be null. On any thread. What it throws (C++) is dropped. */
   void (*log)(void *user, const char *line);
   /* Before each batch of an evaluation or a prediction; `done` samples of `all` were before it. Other than 0 cancels.
      May be null. On the thread of the call, whose handle it may close, for when the call ends, and not use otherwise.
-   */
+     What it throws (C++) ends the call with a status. */
   int (*progress)(void *user, int64_t done, int64_t all);
   void *user;
 } sluice_options;
