@@ -144,7 +144,7 @@ std::vector<Flag> evaluationFlags() {
 std::vector<Flag> fileFlags() {
   return {
       {"--recipe", "FILE.toml", "flags of this run, KEY = VALUE a line; the command line wins", &Arguments::recipe},
-      {"--init", "FILE.safetensors",
+      {"--init", "FILE.safetensors|FOLDER",
        "start from these weights, with [,map=FILE.toml][,skip-mismatched] after them (default: those of the model); "
        "of several files, as a base and adapters, the last that holds a tensor counts",
        &Arguments::init},

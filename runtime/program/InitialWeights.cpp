@@ -4,11 +4,13 @@
 #include "runtime/program/InitialWeights.h"
 
 #include "runtime/Printable.h"
+#include "runtime/files/HubFolder.h"
 #include "runtime/program/Peft.h"
 #include "runtime/program/TensorIO.h"
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <set>
 
 namespace sluice {
@@ -83,9 +85,21 @@ void InitialWeights::Source::requireOne(const Variable &variable, const std::str
                          "map with the line \"", variable.name, "\" = \"", name, "\" takes the first"));
 }
 
+/// The words for each file that a flag means, which may name a folder.
+static std::vector<std::string> withoutFolders(const std::string &flag) {
+  const std::string path = WeightFile(flag).path;
+  if (std::error_code none; !std::filesystem::is_directory(path, none))
+    return {flag};
+  std::vector<std::string> flags;
+  for (const std::string &file : weightFilesIn(path))
+    flags.push_back(file + flag.substr(path.size()));
+  return flags;
+}
+
 InitialWeights::InitialWeights(const std::vector<std::string> &flags, const Program &program) {
   for (const std::string &flag : flags)
-    sources.emplace_back(flag, program);
+    for (const std::string &file : withoutFolders(flag))
+      sources.emplace_back(file, program);
   for (int i = 0; i < program.variableCount; ++i)
     if (isModelTensor(program.variables[i]))
       find(program.variables[i]);

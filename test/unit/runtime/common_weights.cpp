@@ -48,6 +48,44 @@ TEST_F(Weights, TrainingStartsFromThem) {
   EXPECT_EQ(folder.read("a.safetensors"), folder.read("b.safetensors"));
 }
 
+TEST_F(Weights, LieInAFolderAsHubsLayThemOut) {
+  for (const char *made : {"hub", "one", "two"})
+    std::filesystem::create_directory(folder / made);
+  write("hub/model-00001-of-00002.safetensors", "fc.weight", w, {3, 8}, "other.bias");
+  write("hub/model-00002-of-00002.safetensors", "other.weight", w, {3, 8});
+  const std::string index = "hub/model.safetensors.index.json";
+  folder.write(index,
+               R"({"metadata": {"total_size": 204, "weight_map": ["no.safetensors"]}, "weight_map": {"other.bias":
+      "model-00001-of-00002.safetensors", "fc.weight": "model-00001-of-00002.safetensors",
+      "fc.bias": "model-00002-of-00002.safetensors"}})");
+  expectStarted("hub");
+  EXPECT_THAT(out, testing::HasSubstr("initial values: 1 tensors from hub/model-00001-of-00002.safetensors\n"));
+  EXPECT_THAT(out, testing::HasSubstr("initial values: 1 tensors from hub/model-00002-of-00002.safetensors\n"));
+  write("one/adapter_model.safetensors", "fc.weight", w, {3, 8});
+  expectStarted("one,skip-mismatched");
+
+  write("two/a.safetensors", "fc.weight", w, {3, 8});
+  write("two/b.safetensors", "fc.weight", w, {3, 8});
+  const auto expectRefused = [this](const std::string &where, const std::string &words) {
+    EXPECT_EQ(run("--data data --steps 0 --init=" + where), 1) << out;
+    EXPECT_THAT(err, testing::HasSubstr(words));
+  };
+  expectRefused("two", "one safetensors file, this has 2 of them, a.safetensors first; name a file");
+  expectRefused("data", "one safetensors file, this has neither; name a file");
+  const std::pair<std::string, const char *> mistakes[] = {
+      {R"({"weight_map": {"fc.bias": "../two/a.safetensors"}})", "'../two/a.safetensors' is no name of a safetensors"},
+      {R"({"weight_map": {"fc.bias": "passwd"}})", "'passwd' is no name of a safetensors file in the same folder"},
+      {R"({"weight_map": {"fc.bias": "gone.safetensors"}})", "hub/gone.safetensors"},
+      {R"({"weight_map": {}})", "no file is named in an object \"weight_map\""},
+      {"{", "parse error"},
+      {std::string(1000000, '['), "parse error"},
+  };
+  for (const auto &[text, words] : mistakes) {
+    folder.write(index, text);
+    expectRefused("hub", words);
+  }
+}
+
 TEST_F(Weights, AMapNamesExceptions) {
   write("torch.safetensors", "head.weight", transposed(), {8, 3}, "head.bias");
   folder.write("map.toml", "'fc.weight' = { name = 'head.weight', transpose = true }\n'fc.bias' = 'head.bias'\n");
