@@ -15,7 +15,7 @@ namespace {
 /// Where a node comes from.
 struct Module {
   std::string path;            ///< as named_modules() has it
-  std::optional<bool> isLayer; ///< its class is one of torch.nn with a weight; nothing: not known
+  std::optional<bool> isLayer; ///< its class is one with a weight of its own; nothing: not known
 };
 
 /// The texts of a Python list of strings as its repr writes it: ['', 'layer1', 'layer1.0'].
@@ -31,6 +31,14 @@ std::vector<std::string> listOf(const std::string &repr) {
   return list;
 }
 
+/// Whether modules of the class own the weight that the op reads: those of torch.nn, and embeddings that others derive
+/// from torch.nn's, as transformers its scaled ones.
+bool ownsWeight(const std::string &type, const std::string &op) {
+  static const re2::RE2 layer("torch\\.nn\\.modules\\.(linear|conv|sparse|batchnorm|normalization|instancenorm)\\..*"),
+      embedding(".*Embedding");
+  return re2::RE2::FullMatch(type, layer) || (op == "aten.embedding.default" && re2::RE2::FullMatch(type, embedding));
+}
+
 /// The last but one of scopes and classes: the module that the op stands in.
 std::optional<Module> moduleByTorchExport(const onnx::NodeProto &node) {
   std::vector<std::string> scopes, classes;
@@ -41,8 +49,7 @@ std::optional<Module> moduleByTorchExport(const onnx::NodeProto &node) {
       classes = listOf(entry.value());
   if (scopes.size() < 2 || classes.size() != scopes.size())
     return std::nullopt;
-  static const re2::RE2 layer("torch\\.nn\\.modules\\.(linear|conv|sparse|batchnorm|normalization|instancenorm)\\..*");
-  return Module{scopes[scopes.size() - 2], re2::RE2::FullMatch(classes[classes.size() - 2], layer)};
+  return Module{scopes[scopes.size() - 2], ownsWeight(classes[classes.size() - 2], classes.back())};
 }
 
 /// `/layer1/layer1.0/conv1/Conv` is of layer1.0.conv1: what a container holds has the container's name before its own.

@@ -79,6 +79,7 @@ void Evaluations::tell(const RunState &state, const Evaluation &result) {
   }
   std::printf(" on %lld samples%s\n", static_cast<long long>(result.samples), leftOutText(result.leftOut).c_str());
   tellMissing(result);
+  tellIncomplete(result);
   tellClasses(result, fields);
   std::fflush(stdout);
   fields.push_back({"samples", result.samples});
@@ -105,6 +106,20 @@ void Evaluations::tellMissing(const Evaluation &result) {
                    measure.metric == Metric::Auc  ? ": no class or label has samples with it and samples without"
                    : measure.metric == Metric::R2 ? ": it needs two samples"
                                                   : ": no target counts");
+}
+
+/// A loss that the model computes may mix the samples of a batch, as Dice over a batch does; a program cannot know.
+void Evaluations::tellIncomplete(const Evaluation &result) {
+  const int64_t rest = result.samples % program.batch;
+  if (!program.otherMean || rest == 0 || toldIncomplete)
+    return;
+  toldIncomplete = true;
+  std::fprintf(stderr,
+               "%s: warning: the evaluation's last batch has %lld of %lld samples and is filled up, which counts for "
+               "nothing where the model's loss is a mean over samples; a loss that mixes the samples of a batch is exact "
+               "on multiples of %lld samples alone; this is told once\n",
+               printable(arguments.name).c_str(), static_cast<long long>(rest), static_cast<long long>(program.batch),
+               static_cast<long long>(program.batch));
 }
 
 /// Tables of the outputs that have some, to people and into the log.

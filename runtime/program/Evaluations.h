@@ -37,6 +37,7 @@ public:
 private:
   void tell(const RunState &state, const Evaluation &result);
   void tellMissing(const Evaluation &result);
+  void tellIncomplete(const Evaluation &result);
   void tellClasses(const Evaluation &result, LogFields &fields) const;
   void select(RunState &state, const Evaluation &result);
   void schedule(RunState &state, const Evaluation &result) const;
@@ -53,6 +54,7 @@ private:
   int64_t evaluatedStep = -1;
   int64_t countedStep = -1;          ///< whose evaluation counted before the run went on from there
   std::set<std::string> toldMissing; ///< metrics that could not be computed
+  bool toldIncomplete = false;       ///< what an incomplete batch means to a loss of the model's own
 };
 
 } // namespace sluice

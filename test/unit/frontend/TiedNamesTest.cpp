@@ -27,7 +27,8 @@ protected:
     rename(*model.mutable_graph(), "table", "wte.weight");
     rename(*model.mutable_graph(), "w", "blocks.0.l.weight");
   }
-  /// Of the nodes in order: the module, and with `classes` its class as torch.export has it.
+  /// Of the nodes in order: the module, and with `classes` its class as torch.export has it, past torch.nn.modules
+  /// unless it begins with a colon.
   Names found(const std::vector<std::string> &modules, const std::vector<std::string> &classes = {}) {
     for (int i = 0; i < model.graph().node_size(); ++i) {
       onnx::NodeProto &node = *model.mutable_graph()->mutable_node(i);
@@ -41,7 +42,9 @@ protected:
         entry.set_value(value);
       };
       add("pkg.torch.onnx.name_scopes", "['', '" + modules[i] + "', 'linear']");
-      add("pkg.torch.onnx.class_hierarchy", "['M', 'torch.nn.modules." + classes[i] + "', 'aten.linear.default']");
+      const std::string type = classes[i][0] == ':' ? classes[i].substr(1) : "torch.nn.modules." + classes[i],
+                        op = node.op_type() == "Gather" ? "embedding" : "linear";
+      add("pkg.torch.onnx.class_hierarchy", "['M', '" + type + "', 'aten." + op + ".default']");
     }
     TemporaryFolder folder;
     auto file = OnnxFile::read(folder.write(model));
@@ -120,6 +123,17 @@ TEST_F(TiedNames, FollowFromTheClassesOfTorchExport) {
   EXPECT_EQ(found(modules, std::vector<std::string>(7, "linear.Linear")),
             (Names{{"blocks.0.l.weight", {"blocks.1.l.weight"}}, {"wte.weight", {"head.weight"}}}));
   EXPECT_EQ(found(modules, std::vector<std::string>(7, "container.Sequential")), Names{});
+}
+
+/// transformers' Gemma: the table has the head's name in the file, and a scaled embedding reads it.
+TEST_F(TiedNames, FollowFromEmbeddingsOfOtherClasses) {
+  const std::vector<std::string> modules = {"embed",      "blocks.0.l", "blocks.0.l", "blocks.0.l",
+                                            "blocks.0.l", "wte",        "wte"};
+  std::vector<std::string> classes(7, "linear.Linear");
+  classes[0] = ":transformers.models.gemma.modeling_gemma.GemmaTextScaledWordEmbedding";
+  EXPECT_EQ(found(modules, classes), (Names{{"wte.weight", {"embed.weight"}}}));
+  classes[0] = ":transformers.models.bert.modeling_bert.BertEmbeddings"; // holds embeddings
+  EXPECT_EQ(found(modules, classes), Names{});
 }
 
 } // namespace
