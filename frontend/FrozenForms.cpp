@@ -95,7 +95,7 @@ Status giveForms(ModuleOp module, const std::vector<train::VariableOp> &frozen, 
                  std::to_string(fewestElements) +
                  " elements or more that only products and gathers of rows read: leave the flag out"};
   const Quantization form{wanted.bits, wanted.group, 0, 0, 0};
-  remarks.push_back(std::to_string(count) + " of " + counted(frozen.size(), "tensor") + " held fixed " +
+  remarks.push_back(std::to_string(count) + " of the " + counted(frozen.size(), "tensor") + " that flags hold fixed " +
                     (count == 1 ? "is" : "are") + " kept in " + wordsOf(form) + ": " + std::to_string(after) +
                     " bytes instead of " + std::to_string(before) + ", " + std::to_string(before - after) + " less");
   return Success{};

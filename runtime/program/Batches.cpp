@@ -35,16 +35,18 @@ static bool countAlike(const Program &program) {
 std::string doubtsOfAccumulation(const Program &program) {
   if (countAlike(program))
     return "";
+  std::string which;
   for (int i = 0; i < program.outputCount; ++i) {
     const Output &output = program.outputs[i];
     const char *why = classWeightsOf(program, i)   ? "weighs its targets by class"
                       : mayIgnore(program, output) ? "leaves out targets that are ignored"
                                                    : nullptr;
     if (output.part.present && why)
-      return text("of a sum of losses each batch of a step counts alike, but that of '", output.name, "' ", why,
-                  ": where batches differ in how many count, a step is not that of one large batch");
+      which += text(which.empty() ? "'" : ", that of '", output.name, "' ", why);
   }
-  return "";
+  return which.empty() ? ""
+                       : text("of a sum of losses each batch of a step counts alike, but that of ", which,
+                              ": where batches differ in how many count, a step is not that of one large batch");
 }
 
 void warnOfUnevenBatches(const std::string &name, const Program &program, int64_t batches) {

@@ -114,12 +114,13 @@ void Evaluations::tellIncomplete(const Evaluation &result) {
   if (!program.otherMean || rest == 0 || toldIncomplete)
     return;
   toldIncomplete = true;
-  std::fprintf(stderr,
-               "%s: warning: the evaluation's last batch has %lld of %lld samples and is filled up, which counts for "
-               "nothing where the model's loss is a mean over samples; a loss that mixes the samples of a batch is exact "
-               "on multiples of %lld samples alone; this is told once\n",
-               printable(arguments.name).c_str(), static_cast<long long>(rest), static_cast<long long>(program.batch),
-               static_cast<long long>(program.batch));
+  std::fprintf(
+      stderr,
+      "%s: warning: the evaluation's last batch has %lld of %lld samples and is filled up, which counts for "
+      "nothing where the model's loss is a mean over samples; a loss that mixes the samples of a batch is exact "
+      "on multiples of %lld samples alone; this is told once\n",
+      printable(arguments.name).c_str(), static_cast<long long>(rest), static_cast<long long>(program.batch),
+      static_cast<long long>(program.batch));
 }
 
 /// Tables of the outputs that have some, to people and into the log.

@@ -3,6 +3,7 @@
 
 #include "runtime/program/Outputs.h"
 
+#include "runtime/files/File.h"
 #include "runtime/files/OutputFile.h"
 #include "runtime/files/Safetensors.h"
 #include "runtime/program/Checkpoint.h"
@@ -201,6 +202,14 @@ static void requireNoFormerRun(const Arguments &arguments, const Program &progra
   }
 }
 
+/// What the run does with a file that an output would replace.
+static const char *ownFile(const Program &program, const std::string &input) {
+  for (const char *beside : {program.weightsFile, program.exportTemplate})
+    if (beside && isSameFile(besideProgram(beside), input))
+      return "the compiler wrote beside the program, which reads it at every start; choose another name";
+  return "this run reads";
+}
+
 void checkOutputs(const Arguments &arguments, const Program &program, const std::vector<std::string> &inputs) {
   const std::vector<Written> outputs = outputsOf(arguments);
   checkFolder(arguments, outputs, inputs);
@@ -214,7 +223,7 @@ void checkOutputs(const Arguments &arguments, const Program &program, const std:
       continue; // nothing is there, or what is written to without replacing it
     for (const std::string &input : inputs)
       if (isSameFile(input, output.path) && !(isCheckpoint(output) && resumes(arguments, input)))
-        throw UsageError(text(said, ": is ", input, ", which this run reads"));
+        throw UsageError(text(said, ": is ", input, ", which ", ownFile(program, input)));
     std::error_code ignored;
     if (!arguments.force && std::filesystem::file_size(output.path, ignored) > 0)
       requireOurs(output, program);

@@ -134,7 +134,7 @@ def onnx_weights(folder):
 
 
 def sizes(folder, line, floats, form):
-    said = re.search(r"note: (\d+) of \d+ tensors held fixed are kept in .*: (\d+) bytes instead of (\d+), (\d+) less", (folder / line).read_text())
+    said = re.search(r"note: (\d+) of the \d+ tensors that flags hold fixed are kept in .*: (\d+) bytes instead of (\d+), (\d+) less", (folder / line).read_text())
     count, after, before, less = map(int, said.groups())
     assert less == before - after and count > 0
     base = [int(re.search(r"of which (\d+) live through the whole step", (folder / path).read_text())[1]) for path in (floats, form)]

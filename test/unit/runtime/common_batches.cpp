@@ -45,4 +45,7 @@ TEST(Batches, SumsOfLossesThatCountOtherTargetsAreDoubted) {
   EXPECT_EQ(doubts(one, ofFirst), "");
   EXPECT_THAT(doubts(auxiliary, ofFirst), HasSubstr("that of 'y' weighs its targets by class"));
   EXPECT_THAT(doubts(whole, ofFirst), HasSubstr("that of 'y' weighs its targets by class"));
+  const float *const ofBoth[] = {weights, weights};
+  EXPECT_THAT(doubts(auxiliary, ofBoth),
+              HasSubstr("that of 'y' weighs its targets by class, that of 'aux' weighs its targets by class: where"));
 }

@@ -140,7 +140,8 @@ TEST_F(Files, WhatARunReadsIsNotWrittenOver) {
     expectKept("data/target.npy", "--data data --force " + flag + " link", "is data/target.npy, which this run reads");
     expectKept("c/checkpoint.safetensors", "--data data --resume c --force " + flag + " c/checkpoint.safetensors",
                "which this run reads");
-    expectKept("tiny.onnx-template", "--data data --force " + flag + " tiny.onnx-template", "which this run reads");
+    expectKept("tiny.onnx-template", "--data data --force " + flag + " tiny.onnx-template",
+               "which the compiler wrote beside the program");
     expectKept("tiny", "--data data --force " + flag + " tiny", "which this run reads");
   }
   expectKept("data/input.npy", "--data data --evaluate data --log data/input.npy", "which this run reads");
