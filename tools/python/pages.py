@@ -45,7 +45,7 @@ def main():
         place.parent.mkdir(parents=True, exist_ok=True)
         return place
 
-    for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/*/*.md")]:
+    for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")]:
         text = linked(page, page.read_text(encoding="utf-8"), lambda file: shutil.copy(file, place_of(file)))
         place_of(page).write_text(separated(text), encoding="utf-8")
 
