@@ -7,6 +7,7 @@ import csv
 import json
 import pathlib
 import sys
+import zlib
 
 import numpy as np
 
@@ -27,5 +28,42 @@ def cifar(folder: pathlib.Path) -> None:
     print(f"{right:.1%} of {len(labels)} pictures")
 
 
+def grey_png(path: pathlib.Path) -> np.ndarray:
+    """Bytes (height, width) of a PNG of 8 bits of grey."""
+    data, at, packed = path.read_bytes(), 8, b""
+    while at < len(data):
+        length, kind = int.from_bytes(data[at:at + 4], "big"), data[at + 4:at + 8]
+        body, at = data[at + 8:at + 8 + length], at + 12 + length
+        if kind == b"IHDR":
+            width, height = (int.from_bytes(body[i:i + 4], "big") for i in (0, 4))
+            assert body[8:] == bytes([8, 0, 0, 0, 0]), body
+        packed += body if kind == b"IDAT" else b""
+    rows, before = np.frombuffer(zlib.decompress(packed), np.uint8).reshape(height, width + 1), [0] * (width + 1)
+    pixels = []
+    for kind, *row in rows.tolist():
+        line = [0]  # the pixel left of the first one
+        for x, value in enumerate(row, 1):
+            left, up, corner = line[x - 1], before[x], before[x - 1]
+            paeth = min((left, up, corner), key=lambda near: abs(left + up - corner - near))
+            line.append((value + (0, left, up, (left + up) // 2, paeth)[kind]) % 256)
+        pixels.append(line[1:])
+        before = line
+    return np.array(pixels, np.uint8)
+
+
+def unet(folder: pathlib.Path) -> None:
+    masks = sorted((folder / "shapes/test/masks").iterdir())
+    assert sorted(path.name for path in (folder / "answers").iterdir()) == [path.name for path in masks]
+    table = np.zeros((3, 3))
+    for path in masks:
+        mask, answer = grey_png(path), grey_png(folder / "answers" / path.name)
+        assert mask.shape == answer.shape
+        counts = mask != 255
+        np.add.at(table, (mask[counts], answer[counts]), 1)
+    iou = np.diag(table) / (table.sum(0) + table.sum(1) - np.diag(table))
+    assert min(iou) > 0.5, iou
+    print("intersection over union:", iou)
+
+
 if __name__ == "__main__":
-    {"cifar": cifar}[sys.argv[1]](pathlib.Path(sys.argv[2]))
+    {"cifar": cifar, "unet": unet}[sys.argv[1]](pathlib.Path(sys.argv[2]))
