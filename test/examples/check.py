@@ -6,6 +6,7 @@
 import csv
 import json
 import pathlib
+import re
 import sys
 import zlib
 
@@ -65,5 +66,18 @@ def unet(folder: pathlib.Path) -> None:
     print("intersection over union:", iou)
 
 
+def gpt(folder: pathlib.Path) -> None:
+    words = lambda name: re.findall(r"[a-z]+", (folder / name).read_text().lower())  # noqa: E731
+    known, prompt = set(words("train.txt")), "the old sailor"
+    for name in ("greedy.txt", "drawn.txt"):
+        written = words(name)[:-1]  # the last one may be cut off
+        assert " ".join(written).startswith(prompt) and len(written) > 20, written
+        share = np.mean([word in known for word in written])
+        assert share > 0.8, (share, written)
+        assert len(set(written)) > 8, written
+        print(f"{name}: {share:.0%} of {len(written)} words are of the language")
+    assert words("greedy.txt") != words("drawn.txt")
+
+
 if __name__ == "__main__":
-    {"cifar": cifar, "unet": unet}[sys.argv[1]](pathlib.Path(sys.argv[2]))
+    {"cifar": cifar, "unet": unet, "gpt": gpt}[sys.argv[1]](pathlib.Path(sys.argv[2]))
