@@ -17,6 +17,14 @@ def lines(path: pathlib.Path) -> list:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
+def weights(path: pathlib.Path) -> dict:
+    """The bytes of a safetensors file's tensors, by their names."""
+    data = path.read_bytes()
+    begin = 8 + int.from_bytes(data[:8], "little")
+    tensors = {name: one for name, one in json.loads(data[8:begin]).items() if name != "__metadata__"}
+    return {name: np.frombuffer(data[begin:], np.uint8)[slice(*one["data_offsets"])] for name, one in tensors.items()}
+
+
 def cifar(folder: pathlib.Path) -> None:
     labels = np.fromfile(folder / "cifar-10-batches-bin/test_batch.bin", np.uint8).reshape(-1, 3073)[:, 0]
     with open(folder / "answers.csv", newline="") as file:
@@ -79,5 +87,16 @@ def gpt(folder: pathlib.Path) -> None:
     assert words("greedy.txt") != words("drawn.txt")
 
 
+def timm(folder: pathlib.Path) -> None:
+    said = re.search(r"PyTorch: accuracy ([0-9.]+) on 80 photos", sys.stdin.read())
+    evaluated = [line["accuracy"] for line in lines(folder / "run.jsonl") if line["event"] == "evaluate"][-1]
+    assert evaluated > 0.7 and abs(evaluated - float(said[1])) < 0.03, (evaluated, said[0])  # by chance 0.25; a pixel more or less from resizing
+    first, head, tuned = (weights(folder / name) for name in ("model.safetensors", "run1/checkpoint.safetensors", "tuned.safetensors"))
+    moved = lambda after: {name for name in tuned if not np.array_equal(first[name], after[name])}  # noqa: E731
+    assert moved(head) == {"fc.weight", "fc.bias"}, moved(head)
+    assert moved(tuned) == set(tuned) == {name for name in first if not name.endswith("num_batches_tracked")}
+    print(f"accuracy {evaluated:.1%}, {said[0]}")
+
+
 if __name__ == "__main__":
-    {"cifar": cifar, "unet": unet, "gpt": gpt}[sys.argv[1]](pathlib.Path(sys.argv[2]))
+    {"cifar": cifar, "unet": unet, "gpt": gpt, "timm": timm}[sys.argv[1]](pathlib.Path(sys.argv[2]))
