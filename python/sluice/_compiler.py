@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import warnings
 
 from ._abi import Error, error_of
 
@@ -118,7 +119,10 @@ def export(module, example, folder):
     net, said = copy.deepcopy(module), []  # tracing moves running statistics
     for how in ({"dynamo": False, "training": torch.onnx.TrainingMode.TRAINING, "do_constant_folding": False}, {"dynamo": True, "optimize": False}):
         try:
-            torch.onnx.export(net, arguments, str(path), **how)
+            with warnings.catch_warnings():  # of what every module is told: this exporter is the older one, and BatchNorm's count of batches is left out
+                warnings.filterwarnings("ignore", "You are using the legacy TorchScript-based ONNX export", DeprecationWarning)
+                warnings.filterwarnings("ignore", "ONNX Preprocess - Removing mutation from node aten::add_ on block input: '.*num_batches_tracked'")
+                torch.onnx.export(net, arguments, str(path), **how)
             return path
         except Exception as error:  # whatever exporters throw
             said.append(f"{'present' if how['dynamo'] else 'legacy'} exporter: {str(error).strip().splitlines()[0] if str(error).strip() else type(error)}")
