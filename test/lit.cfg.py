@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # lit suite: *.mlir run sluice-opt, *.test run the tools as a user does.
 # Features: `avx2`, `avx512_bf16` where the processor has it, `nvcc` where the cuda runtime is built, `references` where the Python environment with PyTorch is installed (tools/setup.sh --references), `cuda` where there is a GPU,
-# `help2man` where manual pages are made, `tensorboard` where it is among the references.
+# `help2man` where manual pages are made, `tensorboard` and `wandb` where they are among the references.
 import glob
 import os
 import shutil
@@ -33,8 +33,9 @@ deps = os.environ.get("SLUICE_DEPS", os.path.expanduser("~/.cache/sluice"))
 python = os.path.join(deps, "venv", "bin", "python")
 if os.path.exists(os.path.join(deps, "venv", ".complete")):
     config.available_features.add("references")
-    if glob.glob(os.path.join(deps, "venv/lib/python3*/site-packages/tensorboard")):  # environments of before have none
-        config.available_features.add("tensorboard")
+    for package in ("tensorboard", "wandb"):
+        if glob.glob(os.path.join(deps, f"venv/lib/python3*/site-packages/{package}")):  # environments of before have none
+            config.available_features.add(package)
 config.substitutions.append(("%python", python))
 config.substitutions.append(("%build", config.build_root))
 config.substitutions.append(("%manual", os.path.join(config.build_root, "man")))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""python -m sluice is the command sluice, which stands beside sluicec."""
+"""python -m sluice is the command sluice, which stands beside sluicec, and has one command more, wandb."""
 import os
 import sys
 
@@ -7,6 +7,9 @@ from ._compiler import find_compiler
 
 
 def main(name="sluice"):
+    if name == "sluice" and sys.argv[1:2] == ["wandb"]:
+        from . import _wandb
+        return _wandb.main(sys.argv[2:])
     command = find_compiler().with_name(name)
     try:
         os.execv(command, [name, *sys.argv[1:]])
