@@ -32,7 +32,7 @@ def cifar(folder: pathlib.Path) -> None:
     evaluation = next(line for line in lines(folder / "evaluation.jsonl") if line["event"] == "evaluate")
     names = lines(folder / "evaluation.jsonl")[0]["classes"]
     right = np.mean([names[label] == answer for label, answer in zip(labels, answers, strict=True)])
-    assert right == evaluation["accuracy"] > 0.9, (right, evaluation["accuracy"])  # by chance 0.1
+    assert right == evaluation["accuracy"] > 0.75, (right, evaluation["accuracy"])  # by chance 0.1
     assert np.trace(evaluation["confusion"]) / len(labels) == right
     print(f"{right:.1%} of {len(labels)} pictures")
 
@@ -70,7 +70,7 @@ def unet(folder: pathlib.Path) -> None:
         counts = mask != 255
         np.add.at(table, (mask[counts], answer[counts]), 1)
     iou = np.diag(table) / (table.sum(0) + table.sum(1) - np.diag(table))
-    assert min(iou) > 0.5, iou
+    assert min(iou) > 0.4, iou
     print("intersection over union:", iou)
 
 
