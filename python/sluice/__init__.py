@@ -35,4 +35,4 @@ def compile(model, example=None, *, budget=None, seed=0, threads=0, memory_limit
         raise TypeError("a module needs an example of what its forward takes")
     with tempfile.TemporaryDirectory() as folder:
         path = export(model, example, folder)
-        return Trainer(build(path, roles(model, path, options), hear), module=model, **opened)
+        return Trainer(build(path, roles(model, path, options), hear, type(model).__name__), module=model, **opened)

@@ -2,6 +2,7 @@
 """Finds sluicec, exports modules for it, and keeps the libraries that it makes by what they were made of."""
 import copy
 import hashlib
+import inspect
 import os
 import pathlib
 import re
@@ -67,8 +68,8 @@ def _digest(model, flags, compiler):
     return state.hexdigest()[:32]
 
 
-def build(model, options, notes):
-    """The path of the library for an ONNX file, made unless the cache has it. `notes` hears the lines that the compiler prints."""
+def build(model, options, notes, shown=None):
+    """The path of the library for an ONNX file, made unless the cache has it. `notes` hears the lines that the compiler prints; `shown` is what messages call the model."""
     compiler, model, flags = find_compiler(), pathlib.Path(model), flags_of(options)
     folder = cache_folder() / _digest(model, flags, compiler)
     library = folder / "libmodel.so"
@@ -78,10 +79,10 @@ def build(model, options, notes):
     with tempfile.TemporaryDirectory(dir=folder.parent) as work:
         done = subprocess.run([compiler, model, *flags, "--emit=library", "-o", f"{work}/model"], capture_output=True, text=True)
         if done.returncode != 0:
-            said = done.stderr.strip()
+            said = done.stderr.strip().replace(str(model), shown or str(model))
             raise error_of(done.returncode, said.partition("sluicec: error: ")[2] or said)  # notes may stand before it
         for line in (done.stderr + done.stdout).splitlines():
-            notes(line)
+            notes(line.replace(str(model), shown or str(model)))
         made = pathlib.Path(work) / "made"
         made.mkdir()
         for file in pathlib.Path(work).glob("*model*"):
@@ -112,6 +113,15 @@ def roles(module, model, options):
     return said
 
 
+def _names(net, arguments):
+    """Of inputs and outputs as the module's author calls them, so that plans and messages do: the arguments of forward(), where no parameter has the name."""
+    taken = {name for name, _ in [*net.named_parameters(), *net.named_buffers()]}
+    inputs = [name for name, about in inspect.signature(net.forward).parameters.items() if about.kind == about.POSITIONAL_OR_KEYWORD][:len(arguments)]
+    if len(inputs) < len(arguments) or any(isinstance(argument, (dict, list, tuple)) for argument in arguments) or taken & {*inputs, "output"} or "output" in inputs:
+        return {}
+    return {"input_names": inputs, "output_names": ["output"]}
+
+
 def export(module, example, folder):
     """Writes a module of PyTorch in training form with the batch of the example; the path, and what the exporter said where one did not work."""
     import torch
@@ -122,7 +132,7 @@ def export(module, example, folder):
             with warnings.catch_warnings():  # of what every module is told: this exporter is the older one, and BatchNorm's count of batches is left out
                 warnings.filterwarnings("ignore", "You are using the legacy TorchScript-based ONNX export", DeprecationWarning)
                 warnings.filterwarnings("ignore", "ONNX Preprocess - Removing mutation from node aten::add_ on block input: '.*num_batches_tracked'")
-                torch.onnx.export(net, arguments, str(path), **how)
+                torch.onnx.export(net, arguments, str(path), **_names(net, arguments), **how)
             return path
         except Exception as error:  # whatever exporters throw
             said.append(f"{'present' if how['dynamo'] else 'legacy'} exporter: {str(error).strip().splitlines()[0] if str(error).strip() else type(error)}")

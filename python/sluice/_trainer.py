@@ -17,6 +17,9 @@ from ._arrays import named, to_array
 class Plan(dict):
     """The memory plan: bytes, inputs, outputs, and what is in memory in which steps. Notebooks show a table."""
 
+    def __repr__(self):
+        return f"Plan of {self['model']}: {self['device_bytes']:,} bytes and {self['host_bytes']:,} of host memory, {self['predicted_seconds']:.3g} s a step predicted"
+
     def _repr_html_(self):
         head = "".join(f"<th>{name}</th>" for name in ("tensor", "node", "action", "bytes", "steps"))
         rows = "".join(f"<tr><td>{html.escape(row['name'])}<td>{html.escape(row['node'])}<td>{row['action']}<td style='text-align:right'>{row['bytes']:,}"

@@ -63,7 +63,8 @@ def like_pytorch(x, y):
     assert np.allclose(trainer.predict(x), module(torch.from_numpy(x)).detach().numpy(), atol=1e-5)
     found = trainer.evaluate(x, y, metrics="f1")
     assert found["samples"] == 50 and abs(found["loss"] - torch.nn.functional.cross_entropy(module(torch.from_numpy(x)), torch.from_numpy(y)).item()) < 1e-5
-    assert "<table>" in trainer.plan._repr_html_() and trainer.plan["batch"] == 8
+    assert "<table>" in trainer.plan._repr_html_() and trainer.plan["batch"] == 8 and len(repr(trainer.plan)) < 200
+    assert [one["name"] for one in trainer.plan["inputs"]] == ["x", "target"] and trainer.plan["outputs"][0]["name"] == "output", trainer.plan["inputs"]
     assert not trainer.load_state_dict(twin.state_dict()) and np.array_equal(trainer.read("head.weight"), twin.head.weight.detach().numpy())
     return module
 
@@ -132,6 +133,7 @@ def cached_and_refused(x, y):
     trainer = sluice.compile(path, optimizer="lion", compile_log=lambda line: sys.exit("compiled again: " + line))
     assert len(made) == 1 and made <= set(pathlib.Path(os.environ["SLUICE_CACHE"]).iterdir())
     raises(sluice.NoMemory, "smallest feasible budget", sluice.compile, path, budget=1000)
+    raises(sluice.NoMemory, "Net: a budget of 1000 bytes", sluice.compile, Net(), torch.zeros(8, 2, 4, 4), budget=1000)
     raises(sluice.UsageError, "--loss", sluice.compile, path, loss="beauty")
     raises(sluice.NoMemory, "memory_limit", sluice.compile, path, memory_limit=1000)
     raises(sluice.UsageError, "has the shape (4, 2, 4, 4), the model takes (8, 2, 4, 4)", trainer.step, x[:4], y[:4])
