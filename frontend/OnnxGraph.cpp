@@ -55,7 +55,8 @@ void findOthers(const onnx::GraphProto &proto, const std::set<std::string> &live
   for (const onnx::NodeProto &node : proto.node()) {
     std::set<std::string> reads;
     addReads(node, reads);
-    if (taken.count(&node) || !std::includes(known.begin(), known.end(), reads.begin(), reads.end()))
+    const auto isKnown = [&known](const std::string &name) { return known.count(name) != 0; };
+    if (taken.count(&node) || !std::all_of(reads.begin(), reads.end(), isKnown))
       continue;
     known.insert(node.output().begin(), node.output().end());
     graph.otherNodes.push_back(&node);
