@@ -14,7 +14,7 @@ import torchvision
 from networks import DeepUNet
 from reference import HYPERPARAMETERS, export, make_data, record
 
-# name: image size; adaptive pools of vgg16 and alexnet export at 224 only
+# name: image size; the adaptive pool of alexnet exports at 224 only
 MODELS = {"resnet18": 64, "resnet50": 64, "vgg16": 224, "alexnet": 224, "densenet121": 64, "mobilenet_v2": 64,
           "leaky_resnet18": 64, "unet": 64}
 
@@ -28,7 +28,17 @@ def leaky_resnet18():
     return model
 
 
-OWN = {"leaky_resnet18": leaky_resnet18, "unet": lambda: DeepUNet(3, 32, 2, 4)}
+def vgg16(size):
+    """VGG-16; for images other than 224x224, whose adaptive pool does not export, without that pool."""
+    model = torchvision.models.vgg16()
+    if size != 224:
+        model.avgpool = torch.nn.Identity()
+        model.classifier[0] = torch.nn.Linear(512 * (size // 32) ** 2, 4096)
+    return model
+
+
+OWN = {"leaky_resnet18": lambda size: leaky_resnet18(), "unet": lambda size: DeepUNet(3, 32, 2, 4), "vgg16": vgg16,
+       "vit_b_16": lambda size: torchvision.models.vit_b_16(image_size=size)}
 
 
 def main():
@@ -44,7 +54,7 @@ def main():
     for name in options.names:
         size = options.size or MODELS.get(name, 224)
         torch.manual_seed(options.seed)
-        model = OWN[name]() if name in OWN else getattr(torchvision.models, name)()
+        model = OWN[name](size) if name in OWN else getattr(torchvision.models, name)()
         folder = options.out / f"{name}-{size}"
         folder.mkdir(parents=True, exist_ok=True)
         classes, maps = (4, (size, size)) if name == "unet" else (1000, None)

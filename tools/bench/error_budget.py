@@ -20,9 +20,8 @@ import tempfile
 SINGLE = ["fp16", "int8", "zfp"]
 
 
-def measured(options, name, folder):
-    """A profile with nothing but errors, so that times are the device's; None where nobody measured."""
-    path = options.errors / f"{name}.json" if options.errors else None
+def measured(path, name, folder):
+    """A profile with nothing but the errors of the one at `path`, so that times are the device's; None where nobody measured."""
     if not path or not path.exists():
         return None
     own = folder / f"{name}.json"
@@ -30,14 +29,18 @@ def measured(options, name, folder):
     return own
 
 
+def command(options, device, network, precision, flags, profile):
+    """The compiler's, for a shipped profile or, where `device` is None, this machine as it was calibrated."""
+    model, batch, budget = network
+    words = [options.sluicec, model, f"--batch={batch}", "--init=kaiming", f"--target={'host' if device in ('host', None) else 'cuda'}",
+             f"--precision={precision}", "--dropout=off", f"--memory-budget={budget}", "--host-budget=unlimited", *flags]
+    return words + ([f"--device={device}"] if device else []) + ([f"--profile={profile}"] if profile else [])
+
+
 def planned(options, device, network, precision, flags, profile):
     """Overhead in percent, total error, and how many tensors have each lossy codec; None where no plan fits."""
-    model, batch, budget = network
-    words = [options.sluicec, model, f"--batch={batch}", "--init=kaiming", f"--target={'host' if device == 'host' else 'cuda'}",
-             f"--precision={precision}", f"--device={device}", "--dropout=off", f"--memory-budget={budget}", "--host-budget=unlimited", "--emit=planned", *flags]
-    if profile:
-        words.append(f"--profile={profile}")
-    run = subprocess.run(words, capture_output=True, text=True)
+    model = network[0]
+    run = subprocess.run(command(options, device, network, precision, ["--emit=planned", *flags], profile), capture_output=True, text=True)
     if run.returncode == 3:
         return None
     if run.returncode:
@@ -74,7 +77,7 @@ def main():
         for words, device, precision in itertools.product(options.networks, options.devices.split(","), options.precisions.split(",")):
             name, rest = words.split("=")
             model, batch, budget = (rest.split(":") + [options.budget])[:3]
-            profile = measured(options, name, pathlib.Path(work))
+            profile = measured(options.errors and options.errors / f"{name}.json", name, pathlib.Path(work))
             plan = lambda *flags: planned(options, device, (model, batch, budget), precision, flags, profile)
             exact = plan(mixed)
             for limit in options.limits.split(","):
@@ -90,4 +93,5 @@ def main():
     return 0
 
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())
