@@ -27,7 +27,7 @@ MAY_NOT_INCLUDE = {
 PICKS_A_TARGET = "runtime/Fused.h"  # includes that of the target that a program is compiled for
 PROJECT = ("frontend/", "ir/", "passes/", "codegen/", "runtime/", "tools/", "test/")
 STAND_INS = "test/unit/cuda/emulator"  # headers of the CUDA toolkit, found by their own names
-EXAMPLES = ("examples", "test/tools/package")  # of users' programs, which lie elsewhere
+EXAMPLES = ("examples", "test/tools/package", "test/execute/inputs")  # of users' programs, which lie elsewhere
 
 
 def read(path):
