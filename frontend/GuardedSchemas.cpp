@@ -53,6 +53,7 @@ const std::map<std::string, Guard> guards = {{"Conv", {1, "strides"}},
                                              {"Col2Im", shapedBy(1)},
                                              {"Expand", shapedBy(1)},
                                              {"Reshape", shapedBy(1)},
+                                             {"Resize", shapedBy(3)},
                                              {"Tile", shapedBy(1)},
                                              {"Split", {0, "", 0, 0, false, Guard::none, true}}};
 
