@@ -36,10 +36,10 @@ def compiled(options, network, flags, profile, program):
 
 def choices(options, network, limit, profile):
     """{name: (flags, planned overhead, error, codecs)} of the fastest plan of one codec and of a codec a tensor."""
-    plans = {codec: planned(options, None, network, "fp32", [MIXED, f"--error-budget={limit}", *([f"--allow-lossy={codec}"] if codec else [])], profile) for codec in (*SINGLE, "")}
+    flags = {codec: [MIXED, f"--error-budget={limit}", *([f"--allow-lossy={codec}"] if codec else [])] for codec in (*SINGLE, "")}
+    plans = {codec: planned(options, None, network, "fp32", words, profile) for codec, words in flags.items()}
     best = min((codec for codec in SINGLE if plans[codec]), key=lambda codec: plans[codec][0])
-    flags = lambda codec: [MIXED, f"--error-budget={limit}", *([f"--allow-lossy={codec}"] if codec else [])]
-    return {words: (flags(codec), *plans[codec]) for words, codec in ((f"{best} alone, {limit}", best), (f"a codec a tensor, {limit}", "")) if plans[codec]}
+    return {words: (flags[codec], *plans[codec]) for words, codec in ((f"{best} alone, {limit}", best), (f"a codec a tensor, {limit}", "")) if plans[codec]}
 
 
 def trained(options, programs, rate, folder):
