@@ -116,7 +116,11 @@ def roles(module, model, options):
 def _names(net, arguments):
     """Of inputs and outputs as the module's author calls them, so that plans and messages do: the arguments of forward(), where no parameter has the name."""
     taken = {name for name, _ in [*net.named_parameters(), *net.named_buffers()]}
-    inputs = [name for name, about in inspect.signature(net.forward).parameters.items() if about.kind == about.POSITIONAL_OR_KEYWORD][:len(arguments)]
+    try:
+        parameters = inspect.signature(net.forward).parameters
+    except (TypeError, ValueError):  # compiled code has none
+        return {}
+    inputs = [name for name, about in parameters.items() if about.kind == about.POSITIONAL_OR_KEYWORD][:len(arguments)]
     if len(inputs) < len(arguments) or any(isinstance(argument, (dict, list, tuple)) for argument in arguments) or taken & {*inputs, "output"} or "output" in inputs:
         return {}
     return {"input_names": inputs, "output_names": ["output"]}
