@@ -48,20 +48,30 @@ Recomputation::Recomputation(const Problem &problem)
 }
 
 /// The last position before which apply() may run a forward op again: the first backward access to what it writes, or
-/// what the re-runs that read it need.
+/// what the re-runs need that read it. What no backward op accesses is also back where other results of its writers
+/// are, and all its writers run again by then; these may come after the writer that has the other result, so that it
+/// takes several rounds.
 std::vector<int> Recomputation::latestReruns() const {
   std::vector<int> latest(problem.ops.size(), -1), needed(problem.buffers.size(), -1);
   for (size_t b = 0; b < needed.size(); ++b)
     needed[b] = accesses[b].firstLater;
-  for (int k = static_cast<int>(problem.ops.size()) - 1; k >= 0; --k) {
-    const Op &op = problem.ops[k];
-    if (op.phase != Phase::Forward)
-      continue;
-    for (int b : op.writesWhen(true))
-      latest[k] = std::max(latest[k], needed[b]);
-    for (int b : op.readsWhen(true))
-      if (accesses[b].firstLater < 0)
-        needed[b] = std::max(needed[b], latest[k]);
+  for (bool changed = true; changed;) {
+    changed = false;
+    const auto raise = [&](int &position, int to) {
+      changed |= to > position;
+      position = std::max(position, to);
+    };
+    for (int k = static_cast<int>(problem.ops.size()) - 1; k >= 0; --k) {
+      const Op &op = problem.ops[k];
+      if (op.phase != Phase::Forward)
+        continue;
+      for (int b : op.writesWhen(true))
+        raise(latest[k], needed[b]);
+      for (const auto *list : {&op.writesWhen(true), &op.readsWhen(true)})
+        for (int b : *list)
+          if (accesses[b].firstLater < 0)
+            raise(needed[b], latest[k]);
+    }
   }
   return latest;
 }

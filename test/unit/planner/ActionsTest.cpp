@@ -9,6 +9,7 @@
 #include "test/unit/MessageOf.h"
 #include "test/unit/planner/RandomChoices.h"
 #include "test/unit/planner/RandomProblems.h"
+#include "test/unit/planner/SmallStep.h"
 #include "test/unit/planner/TwoLayers.h"
 
 #include <gtest/gtest.h>
@@ -288,6 +289,31 @@ TEST(Actions, NothingIsMadeAgainFromWhatAGradientHasOverwritten) {
   p.ops[6].reads.pop_back();
   p.ops[5].reads.push_back(2);
   EXPECT_TRUE(Recomputation(p).possible(2)) << "bf1 itself still finds z";
+}
+
+/// pool leaves y and indices for its gradient, which reads those alone; g writes in place of y, from t as well, whose
+/// gradient overwrites it before pool would run again.
+TEST(Actions, WhatGoesWithAnotherResultIsMadeAgainAsLateAsThatOne) {
+  test::SmallStep step(100);
+  const int x = step.buffer(true), y = step.buffer(true), indices = step.buffer(true), t = step.buffer(true),
+            dy = step.buffer(false), dx = step.buffer(false);
+  step.op(Phase::Forward, {}, {x});
+  step.op(Phase::Forward, {x}, {y, indices});
+  step.op(Phase::Forward, {x}, {t});
+  step.op(Phase::Forward, {t, y}, {y});
+  step.op(Phase::Backward, {t}, {dy});
+  step.op(Phase::Backward, {t, dy}, {t});
+  step.op(Phase::Backward, {indices, t}, {dx});
+  for (int b : {x, y, indices, t})
+    step.problem.buffers[b].producers = b == y ? std::vector<int>{1, 3} : std::vector<int>{b == x ? 0 : b == t ? 2 : 1};
+  ASSERT_EQ(messageOf(checkProblem(step.problem)), "");
+  EXPECT_EQ(Recomputation(step.problem).closure({indices}), std::vector<int>());
+  step.problem.ops[5].writes = {dy}; // t stays as it was
+  const Recomputation recomputation(step.problem);
+  Plan plan = keepPlan(step.problem);
+  recomputation.apply(recomputation.closure({indices}), plan);
+  EXPECT_EQ(plan.recomputes.size(), 1u);
+  EXPECT_EQ(messageOf(checkPlan(step.problem, plan, 1000)), "");
 }
 
 TEST(Actions, SecondReRunsAreGivenBackWhereMemoryAllows) {
