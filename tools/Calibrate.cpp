@@ -345,10 +345,11 @@ std::string sluice::calibrate(const std::string &folder, bool insist, const std:
     profile["samples"] = bench.samples;
   }
   const LinkRates links = measureLinks(3);
-  profile["links"]["d2h"] = links.toHost;
-  profile["links"]["h2d"] = links.toDevice;
-  profile["links"]["duplex"] = links.duplex;
+  profile["links"].update({{"d2h", links.toHost}, {"h2d", links.toDevice}, {"duplex", links.duplex}});
   profile["links"]["contention"] = links.contention.value_or(0);
+  profile["codec_contention"] = profile["packing_contention"] = links.packingContention.value_or(0);
+  for (const auto &[codec, rate] : links.codecs)
+    profile["codecs"][codecName(codec)] = rate;
   if (const std::optional<StorageRates> storage = measureStorage(folder))
     profile["links"]["storage"] = {
         {"d2h", storage->write}, {"h2d", storage->read}, {"latency_seconds", storage->latency}};

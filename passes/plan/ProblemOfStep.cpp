@@ -29,6 +29,7 @@ public:
     problem.alignment = slotAlignment;
     problem.link = linkTo(options.home);
     problem.codecContention = profile.codecContention.value_or(0);
+    problem.packingContention = profile.packingContention.value_or(0);
     problem.zerosStay = factsOf(options.target).zerosStay;
     if (factsOf(options.home).packs)
       problem.codecRates = planner::ratesOfCopies(profile, problem.zerosStay);

@@ -317,8 +317,7 @@ Status TimelineCheck::counted(int b, const Decision &d) {
   return Success{};
 }
 
-/// What cannot have been copied or packed while the compute stream was idle, because that was too short, cost it its
-/// contention.
+/// What cannot have been copied or packed while the compute stream was idle, as that was too short, cost contention.
 Status TimelineCheck::contention() {
   Seconds least = alone, busy = 0;
   for (bool leaves : {true, false})
@@ -329,17 +328,18 @@ Status TimelineCheck::contention() {
           if (e.stream == Stream::Compute)
             idle -= std::max(0.0, std::min(e.end, span.end) - std::max(e.start, span.start));
         const bool packs = plan.decisions[b].action == Action::Compress;
-        const double bytes = crossing(b);
-        if (const Seconds job = packs ? leastCodec(b, leaves) : leastCopy(b, leaves); job > 0)
-          least += (packs ? problem.codecContention * job : linkOf(problem, b).contention.value_or(0) * bytes) *
-                   std::clamp(1 - idle / job, 0.0, 1.0);
+        const Seconds lost = packs ? problem.codecContention * leastCodec(b, leaves)
+                                   : linkOf(problem, b).contention.value_or(0) * crossing(b) +
+                                         problem.packingContention * leastPacking(b, leaves);
+        const Seconds job = packs ? leastCodec(b, leaves) : leastCopy(b, leaves);
+        least += job > 0 ? lost * std::clamp(1 - idle / job, 0.0, 1.0) : 0;
       }
   for (const Event &e : timeline.events)
     busy += e.stream == Stream::Compute ? e.end - e.start : 0;
-  return busy + slack < least
-             ? Status(Error{"compute is busy for " + text(busy) +
-                            " seconds, with the copies and codecs beside it that takes " + text(least)})
-             : Success{};
+  if (busy + slack < least)
+    return Error{"compute is busy for " + text(busy) + " seconds, with the copies and codecs beside it that takes " +
+                 text(least)};
+  return Success{};
 }
 
 Status TimelineCheck::transfers() {

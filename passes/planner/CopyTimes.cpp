@@ -30,6 +30,11 @@ Seconds packingSeconds(const Problem &problem, int buffer, const Decision &decis
   return !form ? 0 : toHost ? form->encodeSeconds : form->decodeSeconds;
 }
 
+Seconds lostToCopy(const Problem &problem, int buffer, const Decision &decision, bool toHost) {
+  return linkOf(problem, buffer).contention.value_or(0) * copiedBytes(problem, buffer, decision) +
+         problem.packingContention * packingSeconds(problem, buffer, decision, toHost);
+}
+
 double copyRateLimit(const Problem &problem, int buffer, const Decision &decision, bool toHost) {
   const Seconds packing = packingSeconds(problem, buffer, decision, toHost);
   return packing > 0 ? copiedBytes(problem, buffer, decision) / packing : std::numeric_limits<double>::infinity();

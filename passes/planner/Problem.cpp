@@ -125,8 +125,10 @@ Status checkProblem(const Problem &problem) {
     if (!(link->contention.value_or(0) >= 0 && link->contention.value_or(0) <= 1))
       return Error{"link has a contention of " + std::to_string(*link->contention) +
                    " seconds a byte, it must be from 0 to 1"};
-  if (!(problem.codecContention >= 0 && problem.codecContention <= 1))
-    return Error{"codecs have a contention of " + std::to_string(problem.codecContention) + ", it must be from 0 to 1"};
+  for (const auto &[what, contention] :
+       {std::pair("codecs have", problem.codecContention), {"copies that pack have", problem.packingContention}})
+    if (!(contention >= 0 && contention <= 1))
+      return Error{std::string(what) + " a contention of " + std::to_string(contention) + ", it must be from 0 to 1"};
   if (problem.errorBudget && !(*problem.errorBudget > 0 && std::isfinite(*problem.errorBudget)))
     return Error{"the error budget is " + std::to_string(*problem.errorBudget) + ", it must be above 0"};
   for (const auto &[codec, rate] : problem.codecRates)

@@ -162,6 +162,8 @@ struct Problem {
   /// Seconds that compute loses per second of the codec stream beside it, from 0 to 1: what packs and unpacks in device
   /// memory runs on the device's own cores.
   double codecContention = 0;
+  /// The same per second that copies pack or unpack beside it: where a copy's codec runs on cores that compute has.
+  double packingContention = 0;
   /// Most that totalError() of a plan may be (Errors.h); empty: no limit, nothing is added up.
   std::optional<double> errorBudget = std::nullopt;
   bool errorsAreDefaults = false; ///< some of the buffers' errors are what a codec usually does, not measured ones

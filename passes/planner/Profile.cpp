@@ -237,6 +237,8 @@ static Profile readProfile(const json &root) {
   }
   if (root.contains("codec_contention"))
     profile.codecContention = number(root, "codec_contention", 0, lossPerSecond);
+  if (root.contains("packing_contention"))
+    profile.packingContention = number(root, "packing_contention", 0, lossPerSecond);
   return profile;
 }
 
@@ -305,6 +307,8 @@ void overrideWith(Profile &profile, const Profile &own) {
   profile.link.contention = contention;
   if (own.codecContention)
     profile.codecContention = own.codecContention;
+  if (own.packingContention)
+    profile.packingContention = own.packingContention;
   if (own.threads > 0)
     profile.threads = own.threads;
 }

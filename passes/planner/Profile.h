@@ -4,11 +4,11 @@
 // (`--profile-out`): {"version":1, "device", "threads",
 // "ops":[{"node","op","seconds","calls","workspace_bytes","zeros"}],
 // "links":{"d2h","h2d","duplex"[,"latency_seconds"][,"contention"][,ARENA:{the same}]}, "codecs":{name: bytes/s}
-// [,"codec_contention"][,"errors":[{"tensor","codec","error"}]]}; shipped ones add
+// [,"codec_contention"][,"packing_contention"][,"errors":[{"tensor","codec","error"}]]}; shipped ones add
 // "rates" to estimate ops from, and those that sluicec measured on its machine "samples":[{"kind","size":[...],"rate"}]
 // of kernels besides. Links are between device and host memory; ARENA is the name of another arena that plans
 // may use. "duplex" is the rate of each direction while both run, "contention" what Link says,
-// "codec_contention" what Problem says.
+// "codec_contention" and "packing_contention" what Problem says.
 #pragma once
 
 #include "passes/planner/Problem.h"
@@ -80,6 +80,7 @@ struct Profile {
   std::map<std::pair<std::string, std::string>, MeasuredOp> ops; ///< by (node, op)
   std::map<Codec, double> codecs;                                ///< raw bytes per second
   std::optional<double> codecContention;                         ///< see Problem; empty: unknown, taken as 0
+  std::optional<double> packingContention;                       ///< likewise
   std::map<std::string, MeasuredEngine> engines;                 ///< by runtime/Engines.h's words for a convolution
   /// By tensor and by codec with its rate: relative error of the gradients, see Errors.h; infinite for what the codec
   /// refuses ("refused":true instead of "error").
@@ -115,7 +116,7 @@ Result<Profile> loadProfile(const std::string &nameOrFile);
 Result<Profile> loadDevice(const std::string &device, const std::string &measured, Space home = Space::Host);
 
 /// Measurements of `own` replace what `profile` estimates: ops, links (each that it has), codecs and errors that it
-/// has, and the links' and the codecs' contention where it says those, too.
+/// has, and the contentions of links, codecs and packing copies where it says those, too.
 void overrideWith(Profile &profile, const Profile &own);
 
 /// Shipped profiles as (name, JSON text); generated at build time from passes/profiles.

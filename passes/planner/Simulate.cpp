@@ -89,9 +89,9 @@ void Simulation::prepareCopies(int b, const Decision &d) {
   const Link &link = linkOf(problem, b);
   const bool apart = problem.buffers[b].visits && problem.visitorsHome != problem.home;
   const Bytes bytes = copiedBytes(problem, b, d);
-  const double lost = link.contention.value_or(0) * bytes;
   auto copy = [&](int after, int before, double rate, bool toHost) {
     const double work = bytes + link.latency * rate;
+    const Seconds lost = lostToCopy(problem, b, d, toHost);
     return Copy{b, after, before, work, copyRateLimit(problem, b, d, toHost), work > 0 ? lost / work : 0};
   };
   for (size_t i = 0; i < d.absences.size(); ++i) {

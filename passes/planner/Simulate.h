@@ -17,10 +17,10 @@ namespace sluice::planner {
 /// direction runs at its own rate alone and at `duplex` when both are busy. A copy in starts when its op has ended and
 /// every copy out whose bytes are counted free by then has ended. Compressions run on the codec stream by the same
 /// rules, one job at a time, packing first. What runs on the compute stream takes `link.contention` longer for every
-/// byte copied meanwhile, and `codecContention` for every second of the codec stream. The plan must be complete
-/// (positions set) and refer to valid indices; see Check.h for a test.
-/// Streams have no priorities here (StreamFacts::urgent is the cuda runtime's): what they take from one another is in
-/// the two contentions.
+/// byte copied meanwhile, `packingContention` for every second that such a copy's codec needs, and `codecContention`
+/// for every second of the codec stream. The plan must be complete (positions set) and refer to valid indices; see
+/// Check.h for a test. Streams have no priorities here (StreamFacts::urgent is the cuda runtime's): what they take from
+/// one another is in the three contentions.
 Timeline simulate(const Problem &problem, const Plan &plan);
 
 /// Bytes that cross the link one way for an offloaded buffer under its codec: those of its packed form; zvc leaves out
@@ -30,6 +30,9 @@ Bytes copiedBytes(const Problem &problem, int buffer, const Decision &decision);
 /// Seconds that packing an offloaded buffer (`toHost`) or unpacking it takes at least, beside the copy; 0 without a
 /// codec.
 Seconds packingSeconds(const Problem &problem, int buffer, const Decision &decision, bool toHost);
+
+/// Seconds that compute loses while an offloaded buffer is copied one way beside it.
+Seconds lostToCopy(const Problem &problem, int buffer, const Decision &decision, bool toHost);
 
 /// Of the longest kernel, copy or job of a codec.
 Seconds longestTask(const Timeline &timeline);

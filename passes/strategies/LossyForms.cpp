@@ -207,7 +207,7 @@ void LossyForms::addCopies(int b) {
     CopyForm form{codec, 0, 0, squaredError(buffer, Action::Offload, codec)};
     for (bool toHost : {true, false}) {
       form.link += copySeconds(problem, b, with, toHost);
-      form.compute += problem.link.contention.value_or(0) * copiedBytes(problem, b, with);
+      form.compute += lostToCopy(problem, b, with, toHost);
     }
     if (std::isfinite(form.squared))
       copies[b].push_back(form);

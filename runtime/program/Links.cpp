@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Medians of several samples, but of a disk, whose writes take long. Contention is the time that a burst of kernels
-// takes longer with copies beside it, over the bytes of those copies; bursts with and without copies alternate, so that
-// what else the machine does meanwhile falls on both.
+// takes longer with copies beside it, over the bytes of those copies, or over their seconds where they pack; bursts
+// with and without copies alternate, so that what else the machine does meanwhile falls on both.
 #include "runtime/program/Links.h"
 
+#include "runtime/Codec.h"
 #include "runtime/Kernels.h"
+#include "runtime/Random.h"
 
 #include <algorithm>
 #include <chrono>
@@ -67,37 +69,60 @@ public:
     mean = place({image[1]}), rstd = place({image[1]});
     const size_t workspace = std::max(product.workspaceBytes(), statistics.workspaceBytes());
     scratch = place({static_cast<int64_t>(workspace)}, Layout::RowMajor, DataType::U8);
-    from = place({pieces * piece}, Layout::RowMajor, DataType::U8);
-    session = std::make_unique<Session>(bytes, from.bytes(), 0);
-    for (const Tensor *tensor : {&a, &b, &x, &from})
+    from = place({pieces * values});
+    slot = static_cast<size_t>(packedBytes(Codec::Zvc, pieceOf(0))); // more than the raw bytes
+    session = std::make_unique<Session>(bytes, pieces * slot, 0);
+    for (const Tensor *tensor : {&a, &b, &x})
       clear(session->compute, *tensor, "link");
-    seconds(0); // touches the rest
-    repeats = std::clamp(static_cast<int>(0.08 / seconds(0)), 1, 100);
+    std::vector<float> noise(values);
+    for (int64_t i = 0; i < values; ++i)
+      noise[i] = normal(1, static_cast<uint64_t>(i));
+    for (int i = 0; i < pieces; ++i)
+      session->write(pieceOf(i), noise.data());
+    run({}); // touches the rest
+    repeats = std::clamp(static_cast<int>(0.04 / run({}).burst), 1, 100);
   }
 
-  /// Of the burst with `copies` pieces copied beside it, each from and to memory that no cache holds any more.
-  double seconds(int copies) {
+  /// Copies out beside the burst, each from and to memory that no cache holds any more.
+  struct Beside {
+    int copies = 0;
+    Codec codec = Codec::None;
+  };
+  struct Seconds {
+    double burst, copies;
+  };
+
+  Seconds run(Beside beside) {
     session->synchronize();
     const auto begin = Clock::now();
-    for (int i = 0; i < copies; ++i) {
-      const size_t offset = static_cast<size_t>(i % pieces * piece);
-      copyToHost(session->toHost, device(from.offset + offset, {piece}, Layout::RowMajor, DataType::U8),
-                 host(offset, {piece}, Layout::RowMajor, DataType::U8), "link");
-    }
+    for (int i = 0; i < beside.copies; ++i)
+      copyOut(pieceOf(i % pieces), beside.codec);
     for (int i = 0; i < repeats; ++i) {
       product.run(session->compute, a, b, {}, c, scratch);
       for (int pass = 0; pass < 3; ++pass)
         statistics.run(session->compute, x, mean, rstd, scratch);
     }
+    session->toHost.synchronize();
+    const double copies = secondsSince(begin);
     session->compute.synchronize();
-    const double result = secondsSince(begin);
-    session->synchronize();
-    return result;
+    return {secondsSince(begin), copies};
   }
 
-  static constexpr int64_t piece = int64_t{8} << 20, pieces = 16;
+  static constexpr int64_t values = int64_t{1} << 19, pieces = 64;
+  static constexpr double piece = 4.0 * values; ///< bytes
 
 private:
+  Tensor pieceOf(int i) const { return device(from.offset + static_cast<size_t>(i * piece), {1024, values / 1024}); }
+
+  void copyOut(const Tensor &x, Codec codec) {
+    const size_t offset = (x.offset - from.offset) / static_cast<size_t>(piece) * slot;
+    if (codec)
+      copyToHost(session->toHost, x, host(offset, {packedBytes(codec, x)}, Layout::RowMajor, DataType::U8), "link",
+                 codec);
+    else
+      copyToHost(session->toHost, x, host(offset, x.shape), "link");
+  }
+
   Tensor place(Shape shape, Layout layout = Layout::RowMajor, DataType type = DataType::F32) {
     const Tensor tensor = device(bytes, shape, layout, type);
     bytes += (tensor.bytes() + 255) / 256 * 256;
@@ -108,26 +133,43 @@ private:
   const Shape image = {8, 256, 64, 64};
   Matmul product;
   BatchNormStatistics statistics;
-  size_t bytes = 0;
+  size_t bytes = 0, slot = 0; ///< of the device's arena; of a piece in the host's
   Tensor a, b, c, x, mean, rstd, scratch, from;
   std::unique_ptr<Session> session;
   int repeats = 1;
 };
 
-double measureContention(double bytesPerSecond, int samples) {
-  Burst burst;
-  double before = burst.seconds(0);
-  // So many that they end well before the burst does.
-  const int copies = std::max(1, static_cast<int>(0.4 * before * bytesPerSecond / Burst::piece));
-  burst.seconds(copies); // touches the host's pages
-  before = burst.seconds(0);
+/// Seconds that a burst loses to such copies beside it, by what `share` says of the copies.
+template <typename Share> double measureLoss(Burst &burst, Burst::Beside beside, int samples, Share share) {
+  burst.run(beside); // touches the host's pages
+  double before = burst.run({}).burst;
   std::vector<double> lost;
   for (int i = 0; i < samples; ++i) {
-    const double beside = burst.seconds(copies), after = burst.seconds(0);
-    lost.push_back((beside - (before + after) / 2) / static_cast<double>(copies * Burst::piece));
+    const Burst::Seconds with = burst.run(beside);
+    const double after = burst.run({}).burst;
+    lost.push_back((with.burst - (before + after) / 2) / share(with));
     before = after;
   }
   return std::clamp(median(std::move(lost)), 0.0, 1.0);
+}
+
+/// Copies are so many that they end well before the burst does.
+void measureContentions(LinkRates &rates, int samples) {
+  Burst burst;
+  const double alone = burst.run({}).burst;
+  const int raw = std::max(1, static_cast<int>(0.4 * alone * rates.toHost / Burst::piece));
+  rates.contention = measureLoss(burst, {raw}, samples, [&](const Burst::Seconds &) { return raw * Burst::piece; });
+  for (const Codec codec : {Codec::Fp16, Codec::Bf16, Codec::Zvc, Codec::Int8}) { // zfp may be missing
+    burst.run({1, codec});                                                        // touches the host's pages
+    const int packed = std::max(1, static_cast<int>(0.4 * alone / burst.run({1, codec}).copies));
+    std::vector<double> seconds;
+    for (int i = 0; i < samples; i += 3)
+      seconds.push_back(burst.run({packed, codec}).copies);
+    rates.codecs[codec] = packed * Burst::piece / median(std::move(seconds));
+    if (codec == Codec::Int8) // bound by the core
+      rates.packingContention =
+          measureLoss(burst, {packed, codec}, samples, [](const Burst::Seconds &with) { return with.copies; });
+  }
 }
 
 } // namespace
@@ -135,7 +177,7 @@ double measureContention(double bytesPerSecond, int samples) {
 LinkRates measureLinks(int samples) {
   LinkRates rates = measureCopies(samples);
   if (runtimeTarget() == Target::Host)
-    rates.contention = measureContention(rates.toHost, samples);
+    measureContentions(rates, samples);
   return rates;
 }
 

@@ -3,19 +3,25 @@
 // compiler's own measurement.
 #pragma once
 
+#include "runtime/CodecTable.h"
+
+#include <map>
 #include <optional>
 #include <string>
 
 namespace sluice {
 
-/// Bytes per second of one direction alone and of each direction while both run; seconds that compute loses per byte
-/// that is copied beside it, which is measured on the host only: there both share cores and memory bus.
+/// Bytes per second of one direction alone and of each direction while both run. What follows is measured on the host
+/// only, where copies and compute share cores and memory bus: seconds that compute loses per byte that is copied beside
+/// it, and per second in which a copy packs beside it (int8); raw bytes per second of copies that pack beside
+/// compute, of dense values, by codec.
 struct LinkRates {
   double toHost = 0, toDevice = 0, duplex = 0;
-  std::optional<double> contention = std::nullopt;
+  std::optional<double> contention = std::nullopt, packingContention = std::nullopt;
+  std::map<Codec, double> codecs = {};
 };
 
-/// Copies between small arenas of its own, and computes beside them; nine samples take about two seconds. Run it when
+/// Copies between small arenas of its own, and computes beside them; nine samples take about three seconds. Run it when
 /// the program's arenas are gone.
 LinkRates measureLinks(int samples = 9);
 

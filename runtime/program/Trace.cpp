@@ -128,10 +128,19 @@ void writeProfile(const std::string &path, const std::vector<OpRecord> &records,
   if (storage)
     out += text(",\"storage\":{\"d2h\":", number("%.6g", storage->write), ",\"h2d\":", number("%.6g", storage->read),
                 ",\"latency_seconds\":", number("%.6g", storage->latency), "}");
-  out += "},\"codecs\":{";
+  out += "}";
+  if (links.packingContention) // the codec stream is a thread like those of copies
+    for (const char *key : {"codec_contention", "packing_contention"})
+      out += text(",\"", key, "\":", number("%.6g", *links.packingContention));
+  out += ",\"codecs\":{";
   separator = "";
-  for (const auto &[codec, use] : codecsIn(records)) {
-    out += text(separator, jsonString(codec.c_str()), ":", number("%.6g", use.bytes / std::max(1e-9, use.seconds)));
+  std::map<std::string, double> rates; // of what the program used as it went there
+  for (const auto &[codec, rate] : links.codecs)
+    rates[codecName(codec)] = rate;
+  for (const auto &[codec, use] : codecsIn(records))
+    rates[codec] = use.bytes / std::max(1e-9, use.seconds);
+  for (const auto &[codec, rate] : rates) {
+    out += text(separator, jsonString(codec.c_str()), ":", number("%.6g", rate));
     separator = ",";
   }
   out += "}" + enginesText(engines) + errorsText(errors) + "}\n";

@@ -281,11 +281,14 @@ void rowKernels(int64_t rows, int64_t columns) {
 }
 
 void links() {
-  puts("GB/s to host, to device, each of both | seconds that compute loses per GB copied beside it");
+  puts("GB/s to host, to device, each of both | seconds that compute loses per GB copied beside it, per second of "
+       "packing");
   for (int i = 0; i < 5; ++i) {
     const LinkRates rates = measureLinks();
-    printf("%6.2f %6.2f %6.2f | %6.4f\n", rates.toHost * 1e-9, rates.toDevice * 1e-9, rates.duplex * 1e-9,
-           rates.contention.value_or(0) * 1e9);
+    printf("%6.2f %6.2f %6.2f | %6.4f %6.4f\n", rates.toHost * 1e-9, rates.toDevice * 1e-9, rates.duplex * 1e-9,
+           rates.contention.value_or(0) * 1e9, rates.packingContention.value_or(0));
+    for (const auto &[codec, rate] : rates.codecs)
+      printf("  %s %.2f GB/s\n", codecName(codec).c_str(), rate * 1e-9);
   }
 }
 

@@ -9,7 +9,6 @@
 #include "test/unit/MessageOf.h"
 #include "test/unit/planner/RandomChoices.h"
 #include "test/unit/planner/RandomProblems.h"
-#include "test/unit/planner/SmallStep.h"
 #include "test/unit/planner/TwoLayers.h"
 
 #include <gtest/gtest.h>
@@ -107,6 +106,35 @@ TEST(Actions, CodecsTakeTheirContentionFromWhatRunsBesideThem) {
   for (double bad : {-0.1, 1.5, std::numeric_limits<double>::quiet_NaN()}) {
     p.codecContention = bad;
     EXPECT_NE(messageOf(checkProblem(p)).find("contention"), std::string::npos) << bad;
+  }
+}
+
+TEST(Actions, CopiesThatPackTakeTheirCodecsTimeFromWhatRunsBesideThem) {
+  Problem p = twoLayers();
+  p.link = {100, 100, 100, 0};
+  p.ops[2].seconds = 4;
+  p.codecRates = {{Codec::Fp16, 50}};
+  Plan plan = away(p, Action::Offload, Codec::Fp16);
+  plan.decisions[0].absences[0].freeBefore = 3;
+  // load f 0..2, out 2..4 beside g, which takes that much longer than 2..6, bg 6..7, 2 seconds back beside nothing, bf.
+  Timeline timeline;
+  for (double contention : {0.0, 0.5, 1.0}) {
+    p.packingContention = contention;
+    timeline = simulate(p, plan);
+    EXPECT_EQ(messageOf(checkProblem(p)), "");
+    EXPECT_EQ(messageOf(checkTimeline(p, plan, timeline)), "");
+    EXPECT_DOUBLE_EQ(timeline.makespan, 10 + 2 * contention);
+    EXPECT_DOUBLE_EQ(timeline.busy, 8 + 2 * contention);
+  }
+  p.packingContention = 0.9;
+  timeline = simulate(p, plan);
+  p.packingContention = 1;
+  EXPECT_NE(messageOf(checkTimeline(p, plan, timeline)).find("beside it"), std::string::npos);
+  plan.decisions[0].codec = {}; // what does not pack costs nothing
+  EXPECT_DOUBLE_EQ(simulate(p, plan).busy, 8);
+  for (double bad : {-0.1, 1.5, std::numeric_limits<double>::quiet_NaN()}) {
+    p.packingContention = bad;
+    EXPECT_NE(messageOf(checkProblem(p)).find("copies that pack have a contention"), std::string::npos) << bad;
   }
 }
 
@@ -240,104 +268,6 @@ TEST(Actions, AnotherWayToRunAgainReadsWhatTheFirstRunSaved) {
   EXPECT_DOUBLE_EQ(attempt.makespan, 5.25);
   // The statistics live from f to its re-run before bg, though no backward op reads them.
   EXPECT_EQ(liveBytes(p, expand(p, attempt.plan)), (std::vector<Bytes>{100, 205, 305, 305, 400, 400}));
-}
-
-/// twoLayers() whose backward ops of f and g are each two; the last writes the gradient in place of z.
-static Problem overwritten() {
-  Problem p = twoLayers();
-  p.ops.resize(3);
-  p.buffers[0].producers = {};
-  p.buffers[1].producers = {1};
-  auto op = [&](const char *name, std::vector<int> reads, std::vector<int> writes) {
-    Op o;
-    o.name = name;
-    o.phase = Phase::Backward;
-    o.seconds = 1;
-    o.reads = std::move(reads);
-    o.writes = std::move(writes);
-    p.ops.push_back(o);
-  };
-  op("bg1", {2}, {3});
-  op("bg2", {1, 3}, {4});
-  op("bf1", {1, 4}, {1}); // dz in place of z
-  op("bf2", {0, 1}, {4});
-  return p;
-}
-
-TEST(Actions, AnActivationComesBackThoughItsGradientTakesItsPlaceLater) {
-  const Problem p = overwritten();
-  ASSERT_EQ(messageOf(checkProblem(p)), "");
-  const Recomputation recomputation(p);
-  ASSERT_TRUE(recomputation.overwritten(1));
-  ASSERT_TRUE(recomputation.possible(1));
-  Plan plan = keepPlan(p);
-  recomputation.apply({1}, plan);
-  recomputation.applyAgain({1}, plan);
-  ASSERT_EQ(plan.recomputes.size(), 1u);
-  EXPECT_EQ(plan.recomputes[0].before, 4) << "not again before bf2, which reads the gradient";
-  EXPECT_EQ(messageOf(checkPlan(p, plan, 1000)), "");
-}
-
-TEST(Actions, NothingIsMadeAgainFromWhatAGradientHasOverwritten) {
-  Problem p = overwritten();
-  p.ops[6].reads.push_back(2); // w is read after z has gone
-  p.ops[3].reads.clear();
-  p.buffers[2].activation = true;
-  p.buffers[2].producers = {2};
-  ASSERT_EQ(messageOf(checkProblem(p)), "");
-  EXPECT_FALSE(Recomputation(p).possible(2));
-  p.ops[6].reads.pop_back();
-  p.ops[5].reads.push_back(2);
-  EXPECT_TRUE(Recomputation(p).possible(2)) << "bf1 itself still finds z";
-}
-
-/// pool leaves y and indices for its gradient, which reads those alone; g writes in place of y, from t as well, whose
-/// gradient overwrites it before pool would run again.
-TEST(Actions, WhatGoesWithAnotherResultIsMadeAgainAsLateAsThatOne) {
-  test::SmallStep step(100);
-  const int x = step.buffer(true), y = step.buffer(true), indices = step.buffer(true), t = step.buffer(true),
-            dy = step.buffer(false), dx = step.buffer(false);
-  step.op(Phase::Forward, {}, {x});
-  step.op(Phase::Forward, {x}, {y, indices});
-  step.op(Phase::Forward, {x}, {t});
-  step.op(Phase::Forward, {t, y}, {y});
-  step.op(Phase::Backward, {t}, {dy});
-  step.op(Phase::Backward, {t, dy}, {t});
-  step.op(Phase::Backward, {indices, t}, {dx});
-  for (int b : {x, y, indices, t})
-    step.problem.buffers[b].producers = b == y ? std::vector<int>{1, 3} : std::vector<int>{b == x ? 0 : b == t ? 2 : 1};
-  ASSERT_EQ(messageOf(checkProblem(step.problem)), "");
-  EXPECT_EQ(Recomputation(step.problem).closure({indices}), std::vector<int>());
-  step.problem.ops[5].writes = {dy}; // t stays as it was
-  const Recomputation recomputation(step.problem);
-  Plan plan = keepPlan(step.problem);
-  recomputation.apply(recomputation.closure({indices}), plan);
-  EXPECT_EQ(plan.recomputes.size(), 1u);
-  EXPECT_EQ(messageOf(checkPlan(step.problem, plan, 1000)), "");
-}
-
-TEST(Actions, SecondReRunsAreGivenBackWhereMemoryAllows) {
-  Problem p = twoLayers();
-  p.buffers[1].producers = {1};
-  p.ops.insert(p.ops.begin() + 4, p.ops[3]); // an op between the readers of z that leaves it alone
-  p.ops[4].reads = {2};
-  const Recomputation recomputation(p);
-  Plan plan = keepPlan(p);
-  recomputation.apply({1}, plan);
-  recomputation.applyAgain({1}, plan);
-  ASSERT_EQ(plan.recomputes.size(), 2u);
-  const Bytes tight = peakBytes(p, expand(p, plan));
-  const Plan twice = plan;
-  const Program program = expand(p, plan);
-  const Bytes between =
-      liveBytes(p, program)[program.stepOf[4]] + p.buffers[1].bytes; // at the op in between, were z there
-  recomputation.giveBack(between - 1, plan);
-  EXPECT_EQ(plan.recomputes.size(), 2u);
-  recomputation.giveBack(std::max(between, tight), plan);
-  ASSERT_EQ(plan.recomputes.size(), 1u);
-  EXPECT_EQ(plan.recomputes[0].before, 3);
-  EXPECT_EQ(messageOf(checkPlan(p, plan, std::max(between, tight))), "");
-  EXPECT_LT(simulate(p, plan).makespan, simulate(p, twice).makespan);
 }
 
 } // namespace sluice::planner

@@ -12,7 +12,7 @@
 namespace sluice::planner {
 
 TEST(Profile, ShippedProfilesHaveRatesLinksAndProvenance) {
-  ASSERT_EQ(shippedProfiles().size(), 13u);
+  ASSERT_EQ(shippedProfiles().size(), 15u);
   for (const auto &[name, text] : shippedProfiles()) {
     const Result<Profile> profile = loadProfile(name);
     ASSERT_TRUE(profile) << name << ": " << profile.error();
@@ -99,6 +99,8 @@ TEST(Profile, MalformedOnesAreRefused) {
        "'contention' is 2, it must be a number of at least 0.0 and at most 1.0"},
       {R"({"version":1,"links":{"d2h":1e9,"contention":1e400}})", "malformed"},
       {R"({"version":1,"links":{"d2h":1e9,"contention":null}})", "'contention' is null"},
+      {R"({"version":1,"packing_contention":-1})",
+       "'packing_contention' is -1, it must be a number of at least 0.0 and at most 1.0"},
       {R"({"version":1,"codec_contention":1.5})",
        "'codec_contention' is 1.5, it must be a number of at least 0.0 and at most 1.0"},
       {R"({"version":1,"ops":[{"node":"a"}]})", "lacks"},

@@ -144,6 +144,7 @@ struct RandomProblem {
     p.link = {rate, rate * (1 + below(3)) / 2, chance(0.3) ? 0 : rate * 0.8, chance(0.5) ? 1e-5 : 0};
     if (seed % 5 == 1) // a share of compute's time while one direction is busy, or more than all of it
       p.link.contention = (seed % 2 ? 0.4 : 1.5) / rate;
+    p.packingContention = 0.25 * (seed % 5);
   }
 
   void addInput() {

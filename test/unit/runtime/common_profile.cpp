@@ -18,6 +18,10 @@ TEST_F(TinyProgram, WritesAProfile) {
   for (const char *link : {"d2h", "h2d", "duplex"})
     EXPECT_GT(profile["links"][link].get<double>(), 1e6);
   EXPECT_GE(profile["links"]["contention"].get<double>(), 0);
+  for (const char *codec : {"zvc", "bf16", "fp16", "int8"})
+    EXPECT_GT(profile["codecs"][codec].get<double>(), 1e6) << codec;
+  for (const char *key : {"codec_contention", "packing_contention"})
+    EXPECT_TRUE(profile[key].get<double>() >= 0 && profile[key].get<double>() <= 1) << key << " " << profile[key];
   EXPECT_FALSE(profile["links"].contains("storage"));
 }
 
