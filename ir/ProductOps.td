@@ -54,11 +54,13 @@ def Train_MatmulOp : Train_ForwardOp<"matmul", [Train_OwnKernel, DeclareOpInterf
   let extraClassDeclaration = Train_KernelFacts<"FullyConnected">.decl # [{
     /// Whether the bias is one row, added as it is.
     bool addsRow();
+    /// Whether the bias is a matrix like the result that the product is added to, in its bytes where nobody reads it later.
+    bool addsToMatrix();
   }];
   let summary = "alpha * op(a) op(b) + beta * bias over the last two dimensions";
   let description = [{
     ONNX's Gemm and MatMul, and their gradients. Leading dimensions are batches that broadcast. Row-major. A bias of one row, with beta 1, has
-    the result's element type, any other is f32.
+    the result's element type, any other is f32. Kernels add to a bias of the result's shape and type in its bytes, with alpha and beta 1.
 
     - C1: a and b have rank 2 or more; the inner extents agree; batches broadcast.
     - C2: bias is [N], [1,N], [M,1] or [M,N], with rank-2 a and b only.

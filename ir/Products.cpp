@@ -117,6 +117,12 @@ bool MatmulOp::addsRow() {
          bias.getShape().back() == cast<RankedTensorType>(getY().getType()).getShape().back();
 }
 
+// One row is added as such, whatever else it looks like.
+bool MatmulOp::addsToMatrix() {
+  return getBias() && getBias().getType() == getY().getType() && !isHalf(getY().getType()) && !addsRow() &&
+         getAlpha().isExactlyValue(1) && getBeta().isExactlyValue(1);
+}
+
 // cuBLASLt adds a row of the result's type.
 bool MatmulOp::isOperandWide(unsigned i) { return i >= 2 && !(isHalf(getY().getType()) && addsRow()); }
 

@@ -140,7 +140,7 @@ public:
   int count = 0;
 
   /// In program order, so that classes hold what came before the op at hand. What outlives the step is nobody's to
-  /// write over; the gradient of a loss takes the bytes of the logits.
+  /// write over; the gradient of a loss takes the bytes of the logits, a product those of the sum that it is added to.
   void run(Block &block) {
     for (BlockArgument argument : block.getArguments())
       keep(argument);
@@ -155,6 +155,8 @@ public:
              [&](unsigned i) { return i < fused.getInputs().size() && !fused.isChannel(i); });
       else if (isa<LossBackwardOp>(op))
         mark(&op, 1, [](unsigned i) { return i == 0; });
+      else if (auto product = dyn_cast<MatmulOp>(op); product && product.addsToMatrix() && !isForward(&op))
+        mark(&op, 1, [](unsigned i) { return i == 2; });
     }
   }
 

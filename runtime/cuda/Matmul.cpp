@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products through cuBLASLt, which thinks in columns: a row-major c = a b is its c' = b' a'. The bias is
-// cuBLASLt's epilogue where it is one row, else a kernel of ours. Leading dimensions become one strided batch where
-// both factors walk them evenly; what remains is a loop. Sums of halves are f32 and stored as halves or as they are;
-// the epilogue's bias has the result's type. The algorithm is the first of cuBLASLt's own ranking
-// that fits the workspace and adds in a fixed order.
+// cuBLASLt's epilogue where it is one row, its matrix to add to where it is one of floats like the result, else a
+// kernel of ours. Leading dimensions become one strided batch where both factors walk them evenly; what remains is a
+// loop. Sums of halves are f32 and stored as halves or as they are; the epilogue's bias has the result's type. The
+// algorithm is the first of cuBLASLt's own ranking that fits the workspace and adds in a fixed order.
 #include "runtime/cuda/Cut.h"
 #include "runtime/cuda/Device.h"
 #include "runtime/cuda/Launch.h"
@@ -140,6 +140,7 @@ Matmul::Matmul(Node node, Shape a, Shape b, Shape c, MatmulOptions options)
   auto plan = std::make_shared<Impl::Plan>();
   plan->node = node;
   plan->shape = MatmulShape(node, a, b, c, options.transposeA, options.transposeB, options.beta, options.bias);
+  plan->shape.addToMatrix(options.alpha, options.result);
   plan->transposeA = options.transposeA, plan->transposeB = options.transposeB;
   plan->precision = precision();
   plan->factors = options.factors, plan->result = options.result;
@@ -164,7 +165,7 @@ void Matmul::run(Stream &stream, const Tensor &a, const Tensor &b, const Tensor 
   assert((!shape.rowBias || bias.type == plan.result) && "a row has the result's type");
   const auto width = static_cast<int64_t>(byteWidth(plan.factors)),
              resultWidth = static_cast<int64_t>(byteWidth(plan.result));
-  const float zero = 0;
+  const float added = shape.adds ? 1 : 0;
   stream.launch(node, "matmul", [&] {
     plan.build();
     if (plan.epilogue())
@@ -174,8 +175,8 @@ void Matmul::run(Stream &stream, const Tensor &a, const Tensor &b, const Tensor 
     for (int64_t i = 0; i < shape.loops; ++i) {
       char *to = pc + i * shape.batch * shape.m * shape.n * resultWidth;
       check(cublasLtMatmul(Device::get().blas, plan.operation.handle, &impl->alpha, pb + shape.offsetB(i) * width,
-                           plan.b.handle, pa + shape.offsetA(i) * width, plan.a.handle, &zero, to, plan.c.handle, to,
-                           plan.c.handle, &plan.algorithm, pad, plan.workspace, native(stream)),
+                           plan.b.handle, pa + shape.offsetA(i) * width, plan.a.handle, &added, shape.adds ? pBias : to,
+                           plan.c.handle, to, plan.c.handle, &plan.algorithm, pad, plan.workspace, native(stream)),
             node, "run");
     }
     if (shape.ownBias || (shape.rowBias && !plan.epilogue()))

@@ -55,7 +55,7 @@ void BlockedMatmul::multiply(const Block &block, const float *a, const float *b,
       const float *from = a + (block.row + row) * rowStepA + begin * depthStepA;
       tile::multiplyPacked({from, rowStepA, depthStepA, work, width, end - begin},
                            std::min(rowsAtOnce, block.rows - row), to + row * shape.n, shape.n, block.columns,
-                           begin > 0);
+                           begin > 0 || shape.adds);
     }
   }
   for (int64_t row = 0; alpha != 1 && row < block.rows; ++row)
@@ -90,10 +90,13 @@ void BlockedMatmul::multiply(const Block &block, const BFloat16 *a, const BFloat
                              sums + row * block.columns, block.columns, block.columns, begin > 0);
       }
     }
-    for (int64_t row = 0; row < rows; ++row)
+    for (int64_t row = 0; row < rows; ++row) {
+      C *to = c + (block.row + top + row) * shape.n + block.column;
       for (int64_t i = 0; i < block.columns; ++i)
-        store(c + (block.row + top + row) * shape.n + block.column + i,
-              alpha * sums[row * block.columns + i] + (bias ? widened(bias[block.column + i]) : 0.0f));
+        store(to + i, alpha * sums[row * block.columns + i] + (bias         ? widened(bias[block.column + i])
+                                                               : shape.adds ? widened(to[i])
+                                                                            : 0.0f));
+    }
   }
 }
 

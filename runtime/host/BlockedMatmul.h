@@ -21,8 +21,8 @@ public:
 
   /// What each of threads() threads needs for its blocks.
   size_t workspaceBytes() const;
-  /// c = alpha op(a) op(b), of bf16 with `row`, of c's type, added before it is stored, unless that is null;
-  /// synchronous.
+  /// c = alpha op(a) op(b), of bf16 with `row`, of c's type, added before it is stored, unless that is null; where the
+  /// shape says so, c += op(a) op(b); synchronous.
   void run(const void *a, const void *b, float alpha, const void *row, void *c, void *scratch) const;
 
 private:

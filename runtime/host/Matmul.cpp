@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products through oneDNN's matmul, or through ours ("blocked") where oneDNN has only its gemm, which allocates
 // memory of its own, or none. Leading dimensions of the left factor are folded into its rows where the right one has
-// none: one large product instead of many small ones. The bias is added by oneDNN where it is one row, else by a loop
-// of ours.
+// none: one large product instead of many small ones. The bias is added by oneDNN where it is one row; a product is
+// added to a bias that is a matrix like the result, which may be its bytes; any other bias is added by a loop of ours.
 #include "runtime/host/MatmulEngine.h"
 
 #include "runtime/host/BlockedMatmul.h"
@@ -48,7 +48,17 @@ struct Matmul::Impl {
     else
       addBias(static_cast<BFloat16 *>(c), static_cast<const float *>(bias));
   }
+  /// What the product is added to is in c, where it often is already.
+  void begin(const void *pBias, void *pc) const {
+    if (!shape.adds || pBias == pc)
+      return;
+    const auto *from = static_cast<const float *>(pBias);
+    auto *to = static_cast<float *>(pc);
+    parallelRanges(shape.rows * shape.n, 16384,
+                   [&](int64_t begin, int64_t end) { std::copy(from + begin, from + end, to + begin); });
+  }
   void run(const void *pa, const void *pb, const void *pBias, void *pc, void *pad) const {
+    begin(pBias, pc);
     if (!product)
       own.run(pa, pb, alpha, fusedBias ? pBias : nullptr, pc, pad);
     else if (fusedBias)
@@ -103,6 +113,11 @@ struct Description {
     c = operand(result, false, rank, g.options.result);
     if (g.options.alpha != 1)
       attributes.set_output_scales(0, {g.options.alpha});
+    if (shape.adds) {
+      dnnl::post_ops sum;
+      sum.append_sum(1);
+      attributes.set_post_ops(sum);
+    }
     if (shape.rowBias && g.options.alpha == 1)
       bias = operand({1, shape.n}, false, rank, g.options.result);
   }
@@ -131,9 +146,15 @@ static bool computesInHalves(const MatmulGeometry &g, const MatmulShape &shape) 
   return isHalf(g.options.factors) && std::min({shape.m, shape.n, shape.k}) >= 64;
 }
 
+static MatmulShape shapeOf(const char *node, const MatmulGeometry &g) {
+  const MatmulOptions &options = g.options;
+  MatmulShape shape(node, g.a, g.b, g.c, options.transposeA, options.transposeB, options.beta, options.bias);
+  shape.addToMatrix(options.alpha, options.result);
+  return shape;
+}
+
 std::vector<MatmulCandidate> matmulCandidates(const MatmulGeometry &g) {
-  const MatmulShape shape("", g.a, g.b, g.c, g.options.transposeA, g.options.transposeB, g.options.beta,
-                          g.options.bias);
+  const MatmulShape shape = shapeOf("", g);
   std::vector<MatmulCandidate> candidates;
   dnnl::matmul::primitive_desc found;
   if (tile::asksVendor() && Description(g, shape).find("", found))
@@ -154,8 +175,7 @@ Matmul::Matmul(Node node, Shape a, Shape b, Shape c, MatmulOptions options)
   refuseF16(node, options.factors);
   refuseF16(node, options.result);
   const std::string name = options.algorithm.name;
-  const MatmulShape shape = impl->shape =
-      MatmulShape(node, a, b, c, options.transposeA, options.transposeB, options.beta, options.bias);
+  const MatmulShape shape = impl->shape = shapeOf(node, {a, b, c, options});
   impl->alpha = options.alpha, impl->result = options.result;
   impl->ownBias = shape.ownBias || shape.rowBias;
   describe(node, "matrix product", [&] {

@@ -65,6 +65,11 @@ void MatmulShape::takeBias(const char *node, const Shape &bias) {
   biasRowStep = columns;
 }
 
+void MatmulShape::addToMatrix(float alpha, DataType result) {
+  adds = ownBias && biasRows == rows && biasColumnStep == 1 && alpha == 1 && beta == 1 && result == DataType::F32;
+  ownBias = ownBias && !adds;
+}
+
 void MatmulShape::takeBatches(const Shape &a, const Shape &b, const Shape &c) {
   for (int fromEnd = 2; fromEnd < c.rank; ++fromEnd) { // innermost first
     const int64_t count = c[c.rank - 1 - fromEnd], stepA = batchStride(a, fromEnd), stepB = batchStride(b, fromEnd);

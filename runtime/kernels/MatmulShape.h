@@ -14,6 +14,10 @@ struct MatmulShape {
   MatmulShape(const char *node, const Shape &a, const Shape &b, const Shape &c, bool transposeA, bool transposeB,
               float beta, const Shape &bias);
 
+  /// Where the bias is a matrix like c, both of floats, whether the product is added to it: then c may be the bias.
+  /// There is no bias of our own to add then.
+  void addToMatrix(float alpha, DataType result);
+
   int64_t offsetA(int64_t loop) const { return offset(loop, outerA); }
   int64_t offsetB(int64_t loop) const { return offset(loop, outerB); }
 
@@ -22,6 +26,7 @@ struct MatmulShape {
   int64_t rows = 0;     ///< of c, all batches
   bool rowBias = false; ///< bias [N] of c's type, beta 1: libraries add it on their way
   bool ownBias = false; ///< bias element (r % biasRows) * biasRowStep + column * biasColumnStep, times beta
+  bool adds = false;    ///< see addToMatrix()
   int64_t biasRows = 1, biasRowStep = 0, biasColumnStep = 0;
   float beta = 1;
 

@@ -90,3 +90,19 @@ func.func @accumulated(%x: tensor<8x8xf32>, %w: tensor<8x8xf32>) -> tensor<8x8xf
   %dw = train.matmul %t, %x {train.backward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
   return %dw : tensor<8x8xf32>
 }
+
+// A product is added to a gradient in its bytes, backward, unless somebody reads that later, or something else is done on the way.
+// CHECK-LABEL: func.func @added
+// CHECK: %[[G1:.*]] = train.matmul
+// CHECK-NEXT: %[[G2:.*]] = train.matmul %{{.*}}, %{{.*}}, %[[G1]] {train.backward = 3 : i64, train.in_place = array<i64: 2>
+// CHECK-NEXT: train.matmul %{{.*}}, %{{.*}}, %[[G2]] {train.backward = 2 : i64}
+// CHECK-NEXT: train.matmul %{{.*}}, %{{.*}}, %[[G2]] {alpha = 2.000000e+00 : f32, train.backward = 2 : i64}
+// CHECK-NEXT: train.matmul %{{.*}}, %{{.*}}, %[[G2]] {beta = 2.000000e+00 : f32, train.backward = 1 : i64}
+func.func @added(%x: tensor<8x8xf32>, %w: tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>) {
+  %g1 = train.matmul %x, %w {train.backward = 3 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %g2 = train.matmul %w, %x, %g1 {train.backward = 3 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %g3 = train.matmul %w, %x, %g2 {train.backward = 2 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %g4 = train.matmul %w, %x, %g2 {alpha = 2.0 : f32, train.backward = 2 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %g5 = train.matmul %w, %x, %g2 {beta = 2.0 : f32, train.backward = 1 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %g3, %g4, %g5 : tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>
+}

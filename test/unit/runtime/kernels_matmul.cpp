@@ -86,6 +86,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"scaled", {5, 7}, {7, 3}, {5, 3}, false, false, 0.5f, 2, {1, 3}},
                     Case{"bias_column", {5, 7}, {7, 3}, {5, 3}, false, false, 1, 1, {5, 1}},
                     Case{"bias_full", {5, 7}, {7, 3}, {5, 3}, false, false, 2, 0.25f, {5, 3}},
+                    Case{"bias_matrix", {5, 7}, {7, 3}, {5, 3}, false, false, 1, 1, {5, 3}},
+                    Case{"bias_matrix_large", {37, 70}, {37, 300}, {70, 300}, true, false, 1, 1, {70, 300}},
                     Case{"bias_scalar", {5, 7}, {7, 3}, {5, 3}, false, false, 1, 1, {1}},
                     Case{"batches", {2, 3, 5, 7}, {2, 3, 7, 4}, {2, 3, 5, 4}, false, false, 1, 1, {}},
                     Case{"batches_transposed", {6, 7, 5}, {6, 4, 7}, {6, 5, 4}, true, true, 1, 1, {}},
@@ -94,6 +96,30 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"one_in_batch", {3, 1, 5, 7}, {1, 2, 7, 4}, {3, 2, 5, 4}, false, false, 1, 1, {}},
                     Case{"vector_like", {1, 1}, {1, 9}, {1, 9}, false, false, 1, 1, {9}}),
     [](const auto &info) { return std::string(info.param.name); });
+
+/// A sum of products in the bytes of its first summand, of floats and of halves, which the host multiplies in two ways.
+TEST(Matmul, AddsToAMatrixInItsBytes) {
+  for (const DataType factors : {DataType::F32, DataType::BF16})
+    for (const Shape &rows : {Shape{24, 66}, Shape{24, 130}}) {
+      const Shape right = {24, 96}, all = {rows[1], 96};
+      const MatmulOptions options =
+          MatmulOptions().withTransposeA(true).withBias(all).withFactors(factors).withResult(DataType::F32);
+      const Numbers a = randomNumbers(rows.elements(), 1), b = randomNumbers(right.elements(), 2),
+                    before = randomNumbers(all.elements(), 3);
+      Harness h;
+      const Matmul product("dw", rows, right, all, options);
+      const Tensor ta = h.tensor(rows, Layout::RowMajor, a, factors),
+                   tb = h.tensor(right, Layout::RowMajor, b, factors), apart = h.tensor(all),
+                   from = h.tensor(all, Layout::RowMajor, before), sum = h.tensor(all, Layout::RowMajor, before),
+                   space = h.workspace(product);
+      product.run(h.session.compute, ta, tb, from, apart, space);
+      product.run(h.session.compute, ta, tb, sum, sum, space);
+      EXPECT_EQ(h.read(sum), h.read(apart));
+      EXPECT_EQ(h.read(from), before);
+      EXPECT_CLOSE(h.read(sum),
+                   reference({"", rows, right, all, true, false, 1, 1, all}, h.read(ta), h.read(tb), before), 1e-5);
+    }
+}
 
 TEST(Matmul, RejectsWrongExtents) {
   try {

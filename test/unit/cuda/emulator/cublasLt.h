@@ -110,12 +110,13 @@ inline cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtM
 
 /// d = alpha op(a) op(b) + beta c + bias, each product of a batch in turn.
 inline cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t product, const void *alpha, const void *a,
-                                     cublasLtMatrixLayout_t la, const void *b, cublasLtMatrixLayout_t lb, const void *,
-                                     const void *, cublasLtMatrixLayout_t, void *d, cublasLtMatrixLayout_t ld,
-                                     const cublasLtMatmulAlgo_t *, void *workspace, size_t, cudaStream_t stream) {
+                                     cublasLtMatrixLayout_t la, const void *b, cublasLtMatrixLayout_t lb,
+                                     const void *beta, const void *c, cublasLtMatrixLayout_t, void *d,
+                                     cublasLtMatrixLayout_t ld, const cublasLtMatmulAlgo_t *, void *workspace, size_t,
+                                     cudaStream_t stream) {
   if (reinterpret_cast<size_t>(workspace) % 256)
     abort();
-  const float factor = *static_cast<const float *>(alpha);
+  const float factor = *static_cast<const float *>(alpha), added = *static_cast<const float *>(beta);
   emulator::enqueue(stream, [=, p = *product, la = *la, lb = *lb, ld = *ld] {
     const bool turnA = p.a == CUBLAS_OP_T, turnB = p.b == CUBLAS_OP_T;
     const int64_t inner = turnA ? la.rows : la.columns;
@@ -133,8 +134,9 @@ inline cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t prod
             sum += la.at(a, i * la.stride + (turnA ? k + row * la.leading : row + k * la.leading)) *
                    lb.at(b, i * lb.stride + (turnB ? column + k * lb.leading : k + column * lb.leading));
           const double bias = p.epilogue == CUBLASLT_EPILOGUE_BIAS ? ld.at(p.bias, row) : 0;
-          ld.put(d, i * ld.stride + row + column * ld.leading,
-                 static_cast<float>(static_cast<double>(factor) * sum + bias));
+          const int64_t place = i * ld.stride + row + column * ld.leading;
+          const double before = added == 0 ? 0 : static_cast<double>(added) * ld.at(c, place);
+          ld.put(d, place, static_cast<float>(static_cast<double>(factor) * sum + before + bias));
         }
   });
   return CUBLAS_STATUS_SUCCESS;
