@@ -275,8 +275,9 @@ Result<LossValues> createLoss(FunctionImport &state, func::FuncOp function, cons
   // The device counts right answers of all places: where a class stands for none, evaluation counts them instead.
   const Value scores = ignoresClass(loss, x) ? Value() : x;
   if (loss.classWeights.empty())
-    return LossValues{train::SoftmaxCrossEntropyOp::create(b, loc, type, x, classes, ignored, IntegerAttr()), target,
-                      scores, classes};
+    return LossValues{
+        train::SoftmaxCrossEntropyOp::create(b, loc, type, x, classes, ignored, IntegerAttr(), IntegerAttr()), target,
+        scores, classes};
   Value composed = weighCrossEntropy(state, loss, x, classes);
   if (!composed)
     return Error{"output '" + output.name + "': " + (state.error.empty() ? "its loss cannot be made" : state.error)};

@@ -32,7 +32,7 @@ struct LossNode {
         node.boundIds(numbers, classes, ignored);
     }
     IntegerAttr index = ignored ? node.builder().getI64IntegerAttr(*ignored) : IntegerAttr();
-    auto op = labels ? node.make<train::SoftmaxCrossEntropyOp>(logits, labels, index, IntegerAttr())
+    auto op = labels ? node.make<train::SoftmaxCrossEntropyOp>(logits, labels, index, IntegerAttr(), IntegerAttr())
                      : train::SoftmaxCrossEntropyOp();
     return op ? op.getLoss() : Value();
   }

@@ -169,17 +169,17 @@ def Train_LossBackwardOp : Train_GradientOp<"loss_backward", [Train_OwnKernel,
   let description = [{
     `loss` is the forward op. Reads the logits and the target side by side, class by class, so both are row-major; the upstream gradient
     is 1, which a train.mul changes where the loss is a part of what the step returns. Logits of targets that are `ignore_index` have the gradient 0. In
-    16 bits dx is where products read it as it is. It is 0 behind the `classes`.
+    16 bits dx is where products read it as it is. It is 0 behind the `classes`. `first` is that of train.softmax_cross_entropy.
 
     - C1: `loss` takes x, target and, bce_with_logits alone, pos_weight; dx has x's shape.
-    - C2: softmax_cross_entropy alone has `classes`, 1 to K.
+    - C2: softmax_cross_entropy alone has `classes`, 1 to K, and `first`.
 
     ```mlir
     %dx = train.loss_backward softmax_cross_entropy %logits, %target : (tensor<16x10xf32>, tensor<16xi64>) -> tensor<16x10xf32>
     ```
   }];
   let arguments = (ins Train_Real:$x, Train_Tensor:$target, Optional<Train_Float>:$pos_weight, Train_LossForm:$loss,
-      OptionalAttr<I64Attr>:$ignore_index, OptionalAttr<I64Attr>:$classes);
+      OptionalAttr<I64Attr>:$ignore_index, OptionalAttr<I64Attr>:$classes, OptionalAttr<I64Attr>:$first);
   let results = (outs Train_Real:$dx);
   let assemblyFormat = "$loss operands attr-dict `:` functional-type(operands, results)";
 }

@@ -154,8 +154,8 @@ struct LayerNorm {
 struct Loss {
   LossKind kind;
   Shape x;
-  int64_t ignoreIndex = sluice::Loss::none, classes = 0;
-  KERNEL_ARGUMENTS(Loss, kind, x, ignoreIndex, classes)
+  int64_t ignoreIndex = sluice::Loss::none, classes = 0, first = 0, targets = 0;
+  KERNEL_ARGUMENTS(Loss, kind, x, ignoreIndex, classes, first, targets)
 };
 
 struct Lrn {

@@ -15,15 +15,19 @@ def Train_SoftmaxCrossEntropyOp : Train_LossOp<"softmax_cross_entropy", "::sluic
   let description = [{
     The mean is over the targets that are not `ignore_index`, where there is one; over none of them it is 0, like its gradients.
     With `classes` the first so many of a sample's logits are those of classes; what stands behind them is not read. Logits may be of 16 bits, the arithmetic is of floats.
+    With `first` the logits are some rows of a batch, from that one on, and the target is the whole batch's: the result is the rows' share of the batch's mean, so that
+    those of all rows add up to it.
 
     - C1: logits are [N,K,d...], target is i64 [N,d...].
     - C2: `classes` are 1 to K.
+    - C3: with `first` logits are [N,K], and the target is [M] with 0 <= first and first + N <= M.
 
     ```mlir
     %loss = train.softmax_cross_entropy %logits, %target : (tensor<16x10xf32>, tensor<16xi64>) -> tensor<f32>
     ```
   }];
-  let arguments = (ins Train_Real:$x, RankedTensorOf<[I64]>:$target, OptionalAttr<I64Attr>:$ignore_index, OptionalAttr<I64Attr>:$classes);
+  let arguments = (ins Train_Real:$x, RankedTensorOf<[I64]>:$target, OptionalAttr<I64Attr>:$ignore_index, OptionalAttr<I64Attr>:$classes,
+      OptionalAttr<I64Attr>:$first);
 }
 def Train_MseOp : Train_LossOp<"mse"> {
   let summary = "mean of squared differences";

@@ -35,8 +35,14 @@ static LogicalResult checkClasses(MaybeLoc loc, RankedTensorType x, std::optiona
 }
 
 INFER(SoftmaxCrossEntropyOp) {
-  auto x = ranked(op.getX());
-  if (failed(lossType(loc, x, ranked(op.getTarget()), true, types)))
+  auto x = ranked(op.getX()), target = ranked(op.getTarget());
+  if (std::optional<int64_t> first = op.getFirst()) {
+    if (x.getRank() != 2 || target.getRank() != 1 || *first < 0 ||
+        *first > target.getDimSize(0) - x.getDimSize(0)) // C3
+      return fail(loc, "rows ", x, " from ", *first, " on against a target of ", target);
+    target = RankedTensorType::get(x.getShape().take_front(), target.getElementType());
+  }
+  if (failed(lossType(loc, x, target, true, types)))
     return failure();
   return checkClasses(loc, x, op.getClasses()); // C2
 }
@@ -72,7 +78,7 @@ static LogicalResult buildLoss(Op op, LossForm form, OpBuilder &b, Gradients &gr
   if (!gradients.wanted(op.getX()) || (!dy && !returned))
     return success();
   Value dx = LossBackwardOp::create(b, op.getLoc(), op.getX().getType(), op.getX(), op.getTarget(), posWeight, form,
-                                    ignoreIndex, classes);
+                                    ignoreIndex, classes, op->template getAttrOfType<IntegerAttr>("first"));
   gradients.add(b, op.getLoc(), op.getX(), dy ? MulOp::create(b, op.getLoc(), dx, dy).getResult() : dx);
   return success();
 }
@@ -133,10 +139,11 @@ LogicalResult LossBackwardOp::verify() {
   ValueRange operands = getOperands();
   if (getPosWeight() && getLoss() != LossForm::BceWithLogits) // C1
     return emitOpError() << "of " << stringifyLossForm(getLoss()) << " takes no weights";
-  if (getClasses() && getLoss() != LossForm::SoftmaxCrossEntropy) // C2
-    return emitOpError() << "of " << stringifyLossForm(getLoss()) << " has no classes";
+  if ((getClasses() || getFirst()) && getLoss() != LossForm::SoftmaxCrossEntropy) // C2
+    return emitOpError() << "of " << stringifyLossForm(getLoss()) << " has no classes, and no first row";
   SoftmaxCrossEntropyOp::Properties p;
   p.classes = getClassesAttr();
+  p.first = getFirstAttr();
   switch (getLoss()) {
   case LossForm::SoftmaxCrossEntropy:
     return mirrors<SoftmaxCrossEntropyOp>(*this, operands, p, {});
@@ -162,9 +169,11 @@ static_assert(static_cast<int>(LossForm::MeanSquaredError) == static_cast<int>(L
               "LossForm follows LossKind");
 
 static Calls loss(Operation *op, LossKind kind, StringRef method, ArrayRef<Slot> operands,
-                  std::optional<int64_t> ignoreIndex = {}, std::optional<int64_t> classes = {}) {
+                  std::optional<int64_t> ignoreIndex = {}, std::optional<int64_t> classes = {},
+                  std::optional<int64_t> first = {}) {
   KernelCalls calls(op);
-  return calls.object(arguments::Loss{kind, calls.shape(in(0)), ignoreIndex.value_or(Loss::none), classes.value_or(0)},
+  return calls.object(arguments::Loss{kind, calls.shape(in(0)), ignoreIndex.value_or(Loss::none), classes.value_or(0),
+                                      first.value_or(0), first ? calls.shape(in(1))[0] : 0},
                       method, operands);
 }
 
@@ -211,7 +220,8 @@ sched::IdsAttr CountCorrectOp::ids() { return classes(*this); }
 static constexpr Slot lossOperands[] = {in(0), in(1), out(0), scratchSlot};
 
 KERNEL(SoftmaxCrossEntropyOp) {
-  return loss(*this, LossKind::SoftmaxCrossEntropy, "forward", lossOperands, getIgnoreIndex(), getClasses());
+  return loss(*this, LossKind::SoftmaxCrossEntropy, "forward", lossOperands, getIgnoreIndex(), getClasses(),
+              getFirst());
 }
 KERNEL(MseOp) { return loss(*this, LossKind::MeanSquaredError, "forward", lossOperands); }
 KERNEL(BceWithLogitsOp) {
@@ -231,7 +241,8 @@ KERNEL(LossBackwardOp) {
     operands.push_back(noSlot);
   if (getPosWeight())
     operands.push_back(in(2));
-  return loss(*this, static_cast<LossKind>(getLoss()), "backward", operands, getIgnoreIndex(), getClasses());
+  return loss(*this, static_cast<LossKind>(getLoss()), "backward", operands, getIgnoreIndex(), getClasses(),
+              getFirst());
 }
 
 KERNEL(CountCorrectOp) {

@@ -259,16 +259,17 @@ enum class LossKind { SoftmaxCrossEntropy, MeanSquaredError, BceWithLogits };
 
 /// SoftmaxCrossEntropy: x [N,K,...] row-major, target I64 [N,...] class ids; the session's labelSmoothing spreads the
 /// target over all classes, its mixShare adds the target of another sample. `classes`, of which 0 means K, are the
-/// first of the K; what stands behind them is not read, and has the gradient 0; x may be of 16 bits. A class that is
-/// none of them ends the step with DataError (cuda: forward() alone notes it, for Session::synchronize() to throw).
-/// MeanSquaredError, BceWithLogits: x, of floats, and target, F32, of one shape and layout. `positives`: pos_weight of
-/// BceWithLogits, F32 of x's rank, 1 long in all but one dimension. Targets that are `ignoreIndex`, no class and no
-/// number that a target may be, do not count. dx of backward may be of 16 bits, and in x's bytes where the types are
-/// one. backward() needs `scratch` on cuda alone, with an ignoreIndex.
+/// first of the K; the others are not read, and have the gradient 0; x may be of 16 bits. A class that is none of them
+/// ends the step with DataError (cuda: forward() alone notes it, for Session::synchronize() to throw). With `targets`
+/// x [N,K] is rows from `first` on of so many, target [targets]: the loss is their share of the mean.
+/// MeanSquaredError, BceWithLogits: x and target, both F32, of one shape and layout. `positives`: pos_weight of
+/// BceWithLogits, F32 of x's rank, 1 long in all but one dimension. Targets that are `ignoreIndex` do not count. dx may
+/// be of 16 bits, and in x's bytes where both have one type. backward() needs `scratch` on cuda, with an ignoreIndex.
 class Loss : public Kernel {
 public:
   static constexpr int64_t none = INT64_MIN;
-  Loss(Node node, LossKind kind, Shape x, int64_t ignoreIndex = none, int64_t classes = 0);
+  Loss(Node, LossKind, Shape x, int64_t ignoreIndex = none, int64_t classes = 0, int64_t first = 0,
+       int64_t targets = 0);
   void forward(Stream &, const Tensor &x, const Tensor &target, const Tensor &loss, const Tensor &scratch,
                const Tensor &positives = {}) const;
   void backward(Stream &, const Tensor &x, const Tensor &target, const Tensor &dx, const Tensor &scratch = {},
@@ -280,7 +281,7 @@ public:
 private:
   LossKind kind;
   Shape x;
-  int64_t ignoreIndex, classes;
+  int64_t ignoreIndex, classes, first, targets;
 };
 
 enum class ResizeMode { Nearest, Linear };

@@ -40,10 +40,11 @@ __global__ void __launch_bounds__(Threads::block, Threads::blocks)
     const double total = smoothed.others == 0 ? 0 : sumOfLogits<Threads>(line, samples, shared);
     if (Threads::lane() != 0)
       continue;
-    const MixedClasses mixed(target, s, samples.count, ignoreIndex, state->mixShare, state->mixBatch);
-    const bool known = target[s] >= 0 && target[s] < samples.classes;
-    if (!known && target[s] != ignoreIndex)
-      note(target[s], s, samples.classes);
+    const int64_t place = samples.first + s, own = target[place];
+    const MixedClasses mixed(target, place, samples.targets, ignoreIndex, state->mixShare, state->mixBatch);
+    const bool known = own >= 0 && own < samples.classes;
+    if (!known && own != ignoreIndex)
+      note(own, place, samples.classes);
     for (int i = 0; i < 2; ++i)
       if (mixed.weights[i] != 0) {
         const int64_t k = mixed.classes[i];
@@ -105,12 +106,13 @@ __global__ void __launch_bounds__(Threads::block, Threads::blocks)
                          const int64_t *target, const DeviceState *state, T *dx) {
   __shared__ double shared[Threads::block / 32];
   const SmoothedTarget smoothed(state->labelSmoothing, samples.classes);
-  const int64_t count = counted ? *counted : samples.count;
+  const int64_t count = counted ? *counted : samples.targets;
   for (int64_t s = Threads::first(); s < samples.count; s += static_cast<int64_t>(gridDim.x) * Threads::perBlock) {
     const int64_t at = samples.offset(s);
     const Probabilities<X> probabilities(logSum<Threads>(x + at, samples, shared));
-    const MixedSlope slope(MixedClasses(target, s, samples.count, ignoreIndex, state->mixShare, state->mixBatch),
-                           smoothed, count);
+    const MixedSlope slope(
+        MixedClasses(target, samples.first + s, samples.targets, ignoreIndex, state->mixShare, state->mixBatch),
+        smoothed, count);
     for (int64_t begin = Threads::begin(); begin < samples.extent;
          begin += Threads::template ahead<X> * Threads::step) {
       typename Threads::template Asked<X> asked[Threads::template ahead<X>];
@@ -153,10 +155,11 @@ __global__ void countCorrectKernel(Samples samples, const X *x, const int64_t *t
 
 } // namespace
 
-Loss::Loss(Node node, LossKind kind, Shape x, int64_t ignoreIndex, int64_t classes)
-    : Kernel(node), kind(kind), x(x), ignoreIndex(ignoreIndex), classes(classes) {
+Loss::Loss(Node node, LossKind kind, Shape x, int64_t ignoreIndex, int64_t classes, int64_t first, int64_t targets)
+    : Kernel(node), kind(kind), x(x), ignoreIndex(ignoreIndex), classes(classes), first(first), targets(targets) {
   if (kind == LossKind::SoftmaxCrossEntropy)
     checkLogits(node, x, classes);
+  checkRows(node, x, first, targets);
   workspace = static_cast<size_t>(cuda::lossScratch(ignoreIndex != none));
 }
 
@@ -211,8 +214,8 @@ void Loss::forward(Stream &stream, const Tensor &logits, const Tensor &target, c
     int64_t count = x.elements();
     const int64_t *counted = nullptr;
     if (kind == LossKind::SoftmaxCrossEntropy) {
-      const Samples samples(x, classes);
-      counted = countedTargets<int64_t>(stream, pt, samples.count, ignoreIndex, reinterpret_cast<char *>(partials));
+      const Samples samples(x, classes, first, targets);
+      counted = countedTargets<int64_t>(stream, pt, samples.targets, ignoreIndex, reinterpret_cast<char *>(partials));
       forStored(logits.type, [&](auto *stored) {
         const auto *logit = static_cast<decltype(stored)>(px);
         forWidth(samples, logit, logit, [&](auto threads) {
@@ -221,7 +224,7 @@ void Loss::forward(Stream &stream, const Tensor &logits, const Tensor &target, c
                                                               static_cast<const int64_t *>(pt), state, note, partials);
         });
       });
-      count = samples.count;
+      count = samples.targets;
     } else {
       counted = countedTargets<float>(stream, pt, count, ignoreIndex, reinterpret_cast<char *>(partials));
       elementPart<<<parts, blockThreads, 0, native(stream)>>>(kind, count, ignoredElement(ignoreIndex),
@@ -242,8 +245,8 @@ void Loss::backward(Stream &stream, const Tensor &logits, const Tensor &target, 
   const auto ofClasses = [&](auto *logit, auto *gradient) {
     using X = std::remove_pointer_t<decltype(logit)>;
     using T = std::remove_pointer_t<decltype(gradient)>;
-    const Samples samples(x, classes);
-    const int64_t *counted = countedTargets<int64_t>(stream, pt, samples.count, ignoreIndex, space);
+    const Samples samples(x, classes, first, targets);
+    const int64_t *counted = countedTargets<int64_t>(stream, pt, samples.targets, ignoreIndex, space);
     forWidth(samples, logit, gradient, [&](auto threads) {
       const auto kernel = crossEntropyBackward<decltype(threads), X, T>;
       kernel<<<blocksOf(samples, threads), threads.block, 0, native(stream)>>>(

@@ -30,10 +30,10 @@ template <typename Body> double sumOver(int64_t count, double *partials, Body &&
   return total;
 }
 
-/// Returns how many targets count.
+/// Returns how many targets of the batch count.
 int64_t checkTargets(const char *node, const int64_t *target, const Samples &samples, int64_t ignoreIndex) {
   int64_t counted = 0;
-  for (int64_t s = 0; s < samples.count; ++s) {
+  for (int64_t s = 0; s < samples.targets; ++s) {
     counted += target[s] != ignoreIndex;
     if (target[s] != ignoreIndex && (target[s] < 0 || target[s] >= samples.classes))
       throw wrongId(IdUse::Class, node, target[s], s, samples.classes);
@@ -58,7 +58,7 @@ struct Targets {
       : classes(static_cast<const int64_t *>(classes)), ignoreIndex(ignoreIndex), smoothing(state.labelSmoothing),
         share(state.mixShare), batch(state.mixBatch) {}
   MixedClasses of(int64_t row, const Samples &samples) const {
-    return {classes, row, samples.count, ignoreIndex, share, batch};
+    return {classes, samples.first + row, samples.targets, ignoreIndex, share, batch};
   }
 };
 
@@ -99,10 +99,11 @@ PositiveWeights weightsOf(Stream &stream, const Tensor &positives, const Shape &
 
 } // namespace
 
-Loss::Loss(Node node, LossKind kind, Shape x, int64_t ignoreIndex, int64_t classes)
-    : Kernel(node), kind(kind), x(x), ignoreIndex(ignoreIndex), classes(classes) {
+Loss::Loss(Node node, LossKind kind, Shape x, int64_t ignoreIndex, int64_t classes, int64_t first, int64_t targets)
+    : Kernel(node), kind(kind), x(x), ignoreIndex(ignoreIndex), classes(classes), first(first), targets(targets) {
   if (kind == LossKind::SoftmaxCrossEntropy)
     checkLogits(node, x, classes);
+  checkRows(node, x, first, targets);
   workspace = parts * sizeof(double);
 }
 
@@ -117,7 +118,7 @@ void Loss::forward(Stream &stream, const Tensor &logits, const Tensor &target, c
     const auto *px = stream.data<Stored<decltype(type)>>(logits);
     stream.launch(node.as(OpRole::Loss), "loss", [this, px, pt, result, partials, targets, weights] {
       if (kind == LossKind::SoftmaxCrossEntropy) {
-        const Samples samples(x, classes);
+        const Samples samples(x, classes, first, this->targets);
         const int64_t counted = checkTargets(node, targets.classes, samples, ignoreIndex);
         *result = meanLoss(sumCrossEntropies(px, targets, samples, partials), counted);
         return;
@@ -140,7 +141,7 @@ void Loss::backward(Stream &stream, const Tensor &logits, const Tensor &target, 
   const auto launch = [&](const auto *px, auto *pdx) {
     stream.launch(node, "loss_backward", [this, px, pt, pdx, targets, weights] {
       if (kind == LossKind::SoftmaxCrossEntropy) {
-        const Samples samples(x, classes);
+        const Samples samples(x, classes, first, this->targets);
         const int64_t counted = checkTargets(node, targets.classes, samples, ignoreIndex);
         const SmoothedTarget smoothed(targets.smoothing, samples.classes);
         parallelFor(samples.count, [&](int64_t s) {

@@ -15,14 +15,18 @@
 
 namespace sluice {
 
-/// x [N,K,...]: sample s has its K logits at `offset(s)`, `inner` apart. The first `classes` of them count.
+/// x [N,K,...]: sample s has its K logits at `offset(s)`, `inner` apart. The first `classes` of them count. Its target
+/// is that of place `first` + s of the batch's `targets`.
 struct Samples {
-  int64_t count = 1, classes = 1, extent = 1, inner = 1;
-  /// `classes` of 0: all.
-  Samples(const Shape &x, int64_t classes) : classes(classes ? classes : x[1]), extent(x[1]) {
+  int64_t count = 1, classes = 1, extent = 1, inner = 1, first = 0, targets = 1;
+  /// `classes` of 0: all; `targets` of 0: as many as samples.
+  Samples(const Shape &x, int64_t classes, int64_t first = 0, int64_t targets = 0)
+      : classes(classes ? classes : x[1]), extent(x[1]), first(first), targets(targets) {
     for (int i = 2; i < x.rank; ++i)
       inner *= x[i];
     count = x[0] * inner;
+    if (targets == 0)
+      this->targets = count;
   }
   constexpr int64_t offset(int64_t sample) const { return sample / inner * extent * inner + sample % inner; }
 };
@@ -35,6 +39,13 @@ inline void checkLogits(const char *node, const Shape &x, int64_t classes) {
   if (classes < 0 || classes > x[1])
     throw std::invalid_argument(std::string("loss '") + node + "': " + std::to_string(classes) + " classes of " +
                                 std::to_string(x[1]) + " logits");
+}
+
+/// Throws std::invalid_argument where there are not as many targets as the rows from `first` on need.
+inline void checkRows(const char *node, const Shape &x, int64_t first, int64_t targets) {
+  if (targets != 0 && (x.rank != 2 || first < 0 || first > targets - x[0]))
+    throw std::invalid_argument(std::string("loss '") + node + "': " + std::to_string(x[0]) + " rows from " +
+                                std::to_string(first) + " on of " + std::to_string(targets));
 }
 
 /// log(sum(exp(x))) over `classes` logits that lie `step` apart. Each exponential is a float's, because most GPUs take

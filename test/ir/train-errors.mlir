@@ -275,6 +275,24 @@ func.func @softmax_cross_entropy_c2(%x: tensor<2x3xf32>, %t: tensor<2xi64>) {
 
 // -----
 
+func.func @softmax_cross_entropy_c3(%x: tensor<2x3xf32>, %t: tensor<4xi64>) {
+  // expected-error @below {{rows 'tensor<2x3xf32>' from 3 on against a target of 'tensor<4xi64>'}}
+  // expected-error @below {{failed to infer returned types}}
+  %l = train.softmax_cross_entropy %x, %t {first = 3 : i64} : (tensor<2x3xf32>, tensor<4xi64>) -> tensor<f32>
+  return
+}
+
+// -----
+
+func.func @softmax_cross_entropy_c3_places(%x: tensor<2x3x2xf32>, %t: tensor<4x2xi64>) {
+  // expected-error @below {{rows 'tensor<2x3x2xf32>' from 0 on against a target of 'tensor<4x2xi64>'}}
+  // expected-error @below {{failed to infer returned types}}
+  %l = train.softmax_cross_entropy %x, %t {first = 0 : i64} : (tensor<2x3x2xf32>, tensor<4x2xi64>) -> tensor<f32>
+  return
+}
+
+// -----
+
 func.func @count_correct_c1(%x: tensor<2x3xf32>, %t: tensor<2xi64>) {
   // expected-error @below {{0 classes of the 3 of 'tensor<2x3xf32>'}}
   %n = train.count_correct %x, %t {classes = 0 : i64} : (tensor<2x3xf32>, tensor<2xi64>) -> tensor<i64>
@@ -701,6 +719,22 @@ func.func @loss_backward_c1_weights(%x: tensor<2x3xf32>, %w: tensor<1x3xf32>) {
 func.func @loss_backward_c2(%x: tensor<2x3xf32>) {
   // expected-error @below {{of mse has no classes}}
   %dx = train.loss_backward mse %x, %x {classes = 3 : i64} : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @loss_backward_c2_first(%x: tensor<2x3xf32>) {
+  // expected-error @below {{of mse has no classes, and no first row}}
+  %dx = train.loss_backward mse %x, %x {first = 0 : i64} : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+func.func @loss_backward_c2_rows(%x: tensor<2x3xf32>, %t: tensor<4xi64>) {
+  // expected-error @below {{rows 'tensor<2x3xf32>' from 3 on against a target of 'tensor<4xi64>'}}
+  %dx = train.loss_backward softmax_cross_entropy %x, %t {first = 3 : i64} : (tensor<2x3xf32>, tensor<4xi64>) -> tensor<2x3xf32>
   return
 }
 
