@@ -42,6 +42,9 @@ constexpr const char *otherMeanAttribute = "train.other_mean";
 /// Of the module, an array of names: the arguments that predictions do not depend on.
 constexpr const char *lossInputsAttribute = "train.loss_inputs";
 
+/// Of the module, a string: what sluice-split computes in parts, for reports.
+constexpr const char *partsAttribute = "train.parts";
+
 /// Of the module, for each of train.outputs that has a loss: weights of its classes, or none. No mixing of them then.
 constexpr const char *classWeightsAttribute = "train.class_weights";
 

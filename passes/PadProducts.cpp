@@ -57,6 +57,7 @@ public:
           return false;
     }
     return llvm::all_of(sums, [&](MatmulOp op) { return padded.contains(op.getA()) && padded.contains(op.getB()); }) &&
+           llvm::all_of(added, [&](MatmulOp op) { return isAddedToCut(op); }) &&
            llvm::all_of(regions, [&](FusedOp op) { return mayGrow(op); });
   }
 
@@ -91,7 +92,7 @@ private:
       return how.dimension == last && endsInColumns(reshape.getY()) &&
              add(reshape.getY(), typeOf(reshape.getY()).getRank() - 1, how.padding);
     if (auto region = dyn_cast<FusedOp>(op)) {
-      const Padding made = attr::has<attr::Backward>(op) ? Padding::Gradient : Padding::Logits;
+      const Padding made = isOfGradient(region) ? Padding::Gradient : Padding::Logits;
       regions.insert(region);
       return how.dimension == last && region.getSums() == 0 && llvm::all_of(region.getResults(), [&](Value result) {
                return endsInColumns(result) && add(result, typeOf(result).getRank() - 1, made);
@@ -101,6 +102,16 @@ private:
       return how.dimension == last &&
              (!endsInColumns(sum.getY()) || add(sum.getY(), typeOf(sum.getY()).getRank() - 1, Padding::Cut));
     return how.padding == Padding::Logits && use.getOperandNumber() == 0 && how.dimension == 1 && followLoss(op);
+  }
+
+  /// Whether an elementwise op reads the gradient of a loss, or what others make of it.
+  static bool isOfGradient(FusedOp op) {
+    return llvm::any_of(op.getInputs(), [](Value value) {
+      while (auto view = value.getDefiningOp<ReshapeOp>())
+        value = view.getX();
+      auto made = value.getDefiningOp<FusedOp>();
+      return value.getDefiningOp<LossBackwardOp>() || (made && isOfGradient(made));
+    });
   }
 
   /// Losses over classes know how many there are.
@@ -124,9 +135,18 @@ private:
       sums.insert(op);
       return true;
     }
-    if (how.padding == Padding::Gradient)
-      return !op.getBias() && add(op.getY(), result - (left ? 2 : 1), Padding::Cut);
+    if (how.padding == Padding::Gradient) {
+      if (op.getBias())
+        added.insert(op);
+      return add(op.getY(), result - (left ? 2 : 1), Padding::Cut);
+    }
     return !left && takesBias(op) && add(op.getY(), result - 1, Padding::Logits);
+  }
+
+  /// Whether a gradient of weights is added to another one that grows as well.
+  bool isAddedToCut(MatmulOp op) const {
+    const auto known = padded.find(op.getBias());
+    return op.addsToMatrix() && known != padded.end() && known->second.padding == Padding::Cut;
   }
 
   bool takesBias(MatmulOp op) {
@@ -188,18 +208,26 @@ private:
     row.set(copy.getDx());
   }
 
+  /// For all but the gradients that are added to this one.
   void cut(Value value, int64_t dimension) {
     Operation *op = value.getDefiningOp();
+    const auto seesAll = [&](OpOperand &use) {
+      auto product = dyn_cast<MatmulOp>(use.getOwner());
+      return product && use.getOperandNumber() == 2 && added.contains(product);
+    };
+    if (llvm::all_of(value.getUses(), seesAll))
+      return;
     OpBuilder b(op->getContext());
     b.setInsertionPointAfter(op);
     auto kept = SliceOp::create(b, op->getLoc(), value, dimension, 0, columns);
     copyOrdinal(op, kept);
-    value.replaceAllUsesExcept(kept.getY(), kept);
+    value.replaceUsesWithIf(kept.getY(), [&](OpOperand &use) { return use.getOwner() != kept && !seesAll(use); });
   }
 
   int64_t columns, wanted;
   llvm::MapVector<Value, Padded> padded;
   llvm::SetVector<MatmulOp> sums;
+  llvm::SetVector<MatmulOp> added; ///< to gradients that come before
   llvm::SetVector<FusedOp> regions;
   llvm::SetVector<Operation *> losses;
   llvm::SetVector<OpOperand *> rows;

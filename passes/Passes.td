@@ -6,6 +6,7 @@
 // |---|---|---|---|---|
 // | recompose | the frontend's ops, or any train ops | one op for what exports write as several | functions | no error: what it does not recognize stays |
 // | build-backward | forward ops that have gradients: none is fused yet | gradient and update ops, `train.forward`, `train.backward`, variables of the optimizer | @step; others read averages | an error: the op has no gradient rule |
+// | split (--parts) | gradient ops: none is fused yet | losses of rows with `first`, train.concat of their gradients, none of both forward | functions | an error: there are fused ops |
 // | fuse-epilogues (cuda, 16 bits) | train.batch_norm and elementwise ops as they are | train.conv_statistics, train.conv_backward_norm | functions | an error: there are fused ops |
 // | fuse | build-backward, as train.fused has no gradient | no elementwise op outside of train.fused, no train.batch_norm | functions | an error of every later pass that needs kernels: the op has none (`checkKernels`) |
 // | assign-layouts | types without halves, no stages | `#train.layout<nhwc>`, train.reorder | functions | an error: there are halves, or stages |
@@ -96,6 +97,49 @@ def BuildBackward : Pass<"sluice-build-backward", "::mlir::ModuleOp"> {
   }];
   let dependentDialects = ["::sluice::train::TrainDialect"];
   let statistics = [Statistic<"gradientOps", "gradient-ops", "ops of the backward part">];
+}
+
+def Split : Pass<"sluice-split", "::mlir::ModuleOp"> {
+  let summary = "compute the scores of a large vocabulary, their loss and their gradient in parts of the rows, one after the other";
+  let description = [{
+    For `parts` above 1, of the mean cross-entropy with the most scores: what makes its scores row by row, from products with weights on, and
+    in @step what comes of their gradient, up to sums over the rows and to products with weights again, is put there once for each part of the rows, forward and backward,
+    so that one part's scores live at a time.
+
+    - A part reads its rows of what the products read: a train.slice, a piece where linearize finds it free. Targets stay whole; `first` of the loss says which rows a part is, and
+      its denominator is the whole batch's.
+    - Gradients of weights are added to in place, in the order of the parts; rows of other gradients are joined. The loss is the sum of the parts' shares.
+    - All of a part is backward, as it runs between what others make forward and their gradients; ops are numbered anew.
+    - @evaluate computes its loss in as many parts. It returns no scores any more and counts no right answers: a remark says so.
+
+    Row by row are products with one matrix, sums with one row, reshapes that keep rows together, and elementwise ops without draws. Where anything else makes the scores or reads them, or the
+    loss is another one, the pass fails and says what it is.
+
+    ```mlir
+    %y = train.matmul %x, %w {train.forward = 7, transpose_b = true} : (tensor<64x32xf32>, tensor<521x32xf32>) -> tensor<64x521xf32>
+    %loss = train.softmax_cross_entropy %y, %target {train.forward = 8} : ...
+    %dy = train.loss_backward softmax_cross_entropy %y, %target {train.backward = 8} : ...
+    %dw = train.matmul %dy, %x {train.backward = 7, transpose_a = true} : ...
+    %dx = train.matmul %dy, %w {train.backward = 7} : ...
+    ```
+    becomes, with `parts=2`,
+    ```mlir
+    %x1 = train.slice %x {axis = 0 : i64, length = 32 : i64, start = 0 : i64, train.backward = 6} : ...
+    %y1 = train.matmul %x1, %w {train.backward = 6, transpose_b = true} : (tensor<32x32xf32>, tensor<521x32xf32>) -> tensor<32x521xf32>
+    %loss1 = train.softmax_cross_entropy %y1, %target {first = 0 : i64, train.backward = 6} : (tensor<32x521xf32>, tensor<64xi64>) -> tensor<f32>
+    %dy1 = train.loss_backward softmax_cross_entropy %y1, %target {first = 0 : i64, train.backward = 6} : ...
+    %dw1 = train.matmul %dy1, %x1 {train.backward = 6, transpose_a = true} : ...
+    %dx1 = train.matmul %dy1, %w {train.backward = 6} : ...
+    %x2 = train.slice %x {axis = 0 : i64, length = 32 : i64, start = 32 : i64, train.backward = 6} : ...
+    ...
+    %loss = train.add %loss1, %loss2 {train.backward = 6} : ...
+    %dw = train.matmul %dy2, %x2, %dw1 {train.backward = 6, transpose_a = true} : ...
+    %dx = train.concat %dx1, %dx2 {axis = 0 : i64, train.backward = 6} : ...
+    ```
+  }];
+  let dependentDialects = ["::sluice::train::TrainDialect"];
+  let options = [Option<"parts", "parts", "int64_t", "1", "parts of the rows; 1: all stays whole">];
+  let statistics = [Statistic<"regions", "regions", "functions whose loss is computed in parts">, Statistic<"withdrawn", "withdrawn", "functions that return no scores any more">];
 }
 
 def FuseEpilogues : Pass<"sluice-fuse-epilogues", "::mlir::ModuleOp"> {
@@ -280,7 +324,7 @@ def Linearize : Pass<"sluice-linearize", "::mlir::ModuleOp"> {
   let description = [{
     A cut point is a value that alone separates the forward graph: after its op, no other activation is read by a later forward op. Every
     op gets `train.stage`; a backward op has the stage of its forward op. Fused ops whose operand nobody reads later, backward ops
-    included, and the gradient of the loss get `train.in_place`: per result the operand whose bytes it takes, or -1. A train.slice of what outlives
+    included, and the gradient of the loss get `train.in_place`: per result the operand whose bytes it takes, or -1; so do backward products that are added to a sum of gradients which nobody reads later. A train.slice of what outlives
     the step becomes a `piece`, no copy; so does one whose operand lives as long anyway, and slices that are all that is read of their operand, or all but an eighth at
     its end, which is what pad-products adds.
 
@@ -298,61 +342,6 @@ def Linearize : Pass<"sluice-linearize", "::mlir::ModuleOp"> {
   }];
   let dependentDialects = ["::sluice::train::TrainDialect"];
   let statistics = [Statistic<"stages", "stages", "stages found">, Statistic<"pieces", "pieces", "slabs that are no copies">, Statistic<"inPlace", "in-place", "results that take an operand's bytes">];
-}
-
-def EstimateCost : Pass<"sluice-estimate-cost", "::mlir::ModuleOp"> {
-  let summary = "attach predicted seconds and workspace bytes to every op";
-  let description = [{
-    Roofline on a device profile: arithmetic at the peak that kernels of this kind reach, or the bytes moved, whichever takes longer. Products
-    have the peak of their precision: factors of 16 bits, or tf32 where `train.precision` of the module says so.
-    Measured times of `profile` replace estimates where node and op agree. Workspaces are asked from the target's own kernels, on the
-    host for `threads` and the `level` of their processor. Where a kernel can compute in several ways, the fastest that fits `workspace-limit` becomes
-    `train.algorithm`; without a limit none may exceed the largest activation, nor raise the largest sum of what an op touches, of gradients
-    that live across it, and of its workspace, unless everything else is twice as slow. With `alternatives` the cost lists all
-    that no other beats in time and workspace. For cuda the module keeps the engines that `profile` recorded (`train.engines`), for the program.
-
-    ```mlir
-    %y = train.matmul %x, %w {...} : ...
-    ```
-    becomes
-    ```mlir
-    %y = train.matmul %x, %w {..., train.cost = #train.cost<seconds = 1.2e-05 : f64, workspace = 4096>} : ...
-    ```
-  }];
-  let dependentDialects = ["::sluice::train::TrainDialect"];
-  let options = [Option<"device", "device", "std::string", "\"host\"", "device profile: a shipped name or a .json file">,
-                 Option<"profile", "profile", "std::string", "", "measured times that replace estimates, a .json file">,
-                 Option<"workspaceLimit", "workspace-limit", "int64_t", "0", "largest workspace of one kernel in bytes; 0: follows from the step">,
-                 Option<"alternatives", "alternatives", "bool", "false", "also the ways in which plans may compute an op instead">,
-                 Option<"target", "target", "Target", "Target::Host", "host or cuda: whose kernels are asked for their workspaces", "TargetWords()">,
-                 Option<"threads", "threads", "int", "0", "threads of host programs, on which workspaces depend; 0: this machine's">,
-                 Option<"level", "level", "int", "0", "level of the processors that host programs are built for: 2 to 4 of x86-64, 5 to 7 of ARM; 0: this machine's">];
-}
-
-def HomeVariables : Pass<"sluice-home-variables", "::mlir::ModuleOp"> {
-  let summary = "optimizer states live in another arena than the device's";
-  let description = [{
-    States of 4 KiB and more that only their update touches get the `home`: they come before the update and go back after it. Averages stay, which
-    evaluation reads. Plans have these copies (`planner::Buffer::visits`), and apply-plan moves them away from the update where there is room.
-
-    ```mlir
-    %m = train.read @"w/momentum" : tensor<64x64xf32>
-    %w2, %m2 = train.update(%dw, %w, %m) rule(sgd) : tensor<64x64xf32>
-    ```
-    becomes, with `home=storage`,
-    ```mlir
-    %h = train.read @"w/momentum" : !train.host<tensor<64x64xf32>>
-    %m = train.prefetch %h : (!train.host<tensor<64x64xf32>>) -> tensor<64x64xf32>
-    %w2, %m2 = train.update(%dw, %w, %m) rule(sgd) : tensor<64x64xf32>
-    %h2 = train.offload %m2 {home = "storage", variable = @"w/momentum"} : (tensor<64x64xf32>) -> !train.host<tensor<64x64xf32>>
-    train.await %h2 : (!train.host<tensor<64x64xf32>>) -> ()
-    ```
-  }];
-  let dependentDialects = ["::sluice::train::TrainDialect"];
-  let options = [Option<"home", "home", "Space", "Space::Device", "arena of optimizer states", "HomeWords()">,
-                 Option<"device", "device", "std::string", "\"host\"", "device profile: a shipped name or a .json file">,
-                 Option<"profile", "profile", "std::string", "", "measured times and rates, a .json file">];
-  let statistics = [Statistic<"variables", "variables", "states that are at home elsewhere">];
 }
 
 include "passes/SchedulePasses.td"

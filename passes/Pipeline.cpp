@@ -54,6 +54,7 @@ void sluice::addPasses(OpPassManager &pm, Level from, Level until, const Pipelin
   if (reaches(Level::Training)) {
     pm.addPass(createRecompose());
     pm.addPass(createBuildBackward());
+    pm.addPass(createSplit({options.parts}));
   }
   if (reaches(Level::Linearized))
     addLinearizing(pm, options);
@@ -128,8 +129,8 @@ static LogicalResult takeFaster(ModuleOp module, LogicalResult rounding, ModuleO
 
 /// Allowed roundings need not pay: where plans may round, the exact plan is made of a copy as well, and the faster one
 /// stays.
-LogicalResult sluice::runPipeline(ModuleOp module, Level from, Level until, const PipelineOptions &options,
-                                  PlanningFailure &cause) {
+static LogicalResult runAllowed(ModuleOp module, Level from, Level until, const PipelineOptions &options,
+                                PlanningFailure &cause) {
   OwningOpRef<ModuleOp> exact;
   if (from < Level::Linearized && until >= Level::Planned && roundings(options).second && mayStayExact(options))
     exact = module.clone();
@@ -150,4 +151,62 @@ LogicalResult sluice::runPipeline(ModuleOp module, Level from, Level until, cons
     if (failed(result) || complaint.getSeverity() != DiagnosticSeverity::Error)
       module->getContext()->getDiagEngine().emit(std::move(complaint));
   return result;
+}
+
+/// More parts than these save little beside what a part is not: weights, and what the rows are made of.
+static constexpr int64_t mostParts = 256;
+
+/// A budget had no plan for the whole scores, of which `whole` is a copy: takes the first number of parts for which it
+/// has one, within as many bytes. Stops where more parts need as much.
+static LogicalResult takeParts(ModuleOp module, ModuleOp whole, Level from, Level until, PipelineOptions options,
+                               PlanningFailure &cause) {
+  options.budget = std::to_string(cause.budget); // percentages are of the whole scores' keep
+  for (options.parts = 2; options.parts <= mostParts; options.parts *= 2) {
+    OwningOpRef<ModuleOp> parted(whole.clone());
+    PlanningFailure other;
+    std::vector<Diagnostic> remarks;
+    LogicalResult planned = failure();
+    {
+      ScopedDiagnosticHandler handler(module.getContext(), [&](Diagnostic &diagnostic) {
+        remarks.push_back(std::move(diagnostic));
+        return success();
+      });
+      planned = runAllowed(*parted, from, until, options, other);
+    }
+    if (succeeded(planned)) {
+      for (Diagnostic &remark : remarks)
+        module.getContext()->getDiagEngine().emit(std::move(remark));
+      module->setAttrs((*parted)->getAttrDictionary());
+      module.getBodyRegion().takeBody(parted->getBodyRegion());
+      cause = {};
+      return success();
+    }
+    if (!other.smallestBudget || *other.smallestBudget >= *cause.smallestBudget)
+      return failure();
+    cause.smallestBudget = other.smallestBudget;
+  }
+  return failure();
+}
+
+LogicalResult sluice::runPipeline(ModuleOp module, Level from, Level until, const PipelineOptions &options,
+                                  PlanningFailure &cause) {
+  OwningOpRef<ModuleOp> whole;
+  if (options.choosesParts && from < Level::Training && until >= Level::Planned)
+    whole = module.clone();
+  if (!whole)
+    return runAllowed(module, from, until, options, cause);
+  std::vector<Diagnostic> said; // what is wrong with a plan of the whole does not matter where parts have one
+  LogicalResult planned = failure();
+  {
+    ScopedDiagnosticHandler handler(module.getContext(), [&](Diagnostic &diagnostic) {
+      said.push_back(std::move(diagnostic));
+      return success();
+    });
+    planned = runAllowed(module, from, until, options, cause);
+  }
+  if (failed(planned) && cause.smallestBudget && succeeded(takeParts(module, *whole, from, until, options, cause)))
+    return success();
+  for (Diagnostic &diagnostic : said)
+    module.getContext()->getDiagEngine().emit(std::move(diagnostic));
+  return planned;
 }

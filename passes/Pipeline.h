@@ -32,6 +32,8 @@ struct PipelineOptions {
   int64_t workspaceLimit = 0;      ///< bytes; 0: follows from the model, see estimate-cost
   int threads = 0;                 ///< of host programs; 0: this machine's
   bool groupLaunches = false;      ///< runs of one kind in one launch, where that takes no more memory
+  int64_t parts = 1;               ///< of the rows of the largest loss (sluice-split)
+  bool choosesParts = false;       ///< more parts where a budget has no plan with these
   bool fuseEpilogues = false;      ///< what BatchNorm asks of convolutions' results is theirs to compute
   int level = 0;                   ///< that host programs are built for (runtime/CpuTable.h); 0: this machine's
 };
@@ -54,7 +56,8 @@ void registerSluicePipeline();
 /// Takes a module from one level, Linearized at most, to a later one. From Planned on, planning is repeated below the
 /// budget until the placed arena fits it. Errors go to the context's diagnostics; `cause` says whose they are, and what
 /// a budget that is too small needs. Where the compiler chooses the actions and may round, the exact program is planned
-/// within as many bytes as well, and taken where it is faster.
+/// within as many bytes as well, and taken where it is faster. Where it chooses the parts of the largest loss, there
+/// are some only if the budget has no plan without.
 mlir::LogicalResult runPipeline(mlir::ModuleOp module, Level from, Level until, const PipelineOptions &options,
                                 PlanningFailure &cause);
 

@@ -40,6 +40,7 @@ struct PipelineWords : PassPipelineOptions<PipelineWords> {
   Option<int64_t> workspaceLimit{*this, "workspace-limit",
                                  llvm::cl::desc("largest workspace in bytes; 0: follows from the step"),
                                  llvm::cl::init(0)};
+  Option<int64_t> parts{*this, "parts", llvm::cl::desc("parts of the rows of the largest loss"), llvm::cl::init(1)};
   Option<bool> groupLaunches{*this, "group-launches", llvm::cl::desc("runs of one kind in one launch"),
                              llvm::cl::init(false)};
   Option<bool> fuseEpilogues{*this, "fuse-epilogues", llvm::cl::desc("convolutions with BatchNorm's sums"),
@@ -63,6 +64,7 @@ struct PipelineWords : PassPipelineOptions<PipelineWords> {
     result.home = home;
     result.stateHome = stateHome;
     result.workspaceLimit = workspaceLimit;
+    result.parts = parts;
     result.groupLaunches = groupLaunches;
     result.fuseEpilogues = fuseEpilogues;
     result.threads = threads;

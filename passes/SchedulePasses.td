@@ -1,10 +1,65 @@
 // SPDX-License-Identifier: Apache-2.0
-// The passes that plan, and those after the plan, which make and prove sched.programs; in pipeline order, the last part
-// of Passes.td.
+// The passes that plan, with those before them that say what things cost, and those after the plan, which make and prove
+// sched.programs; in pipeline order, the last part of Passes.td.
 #ifndef SLUICE_SCHEDULE_PASSES
 #define SLUICE_SCHEDULE_PASSES
 
 include "mlir/Pass/PassBase.td"
+
+def EstimateCost : Pass<"sluice-estimate-cost", "::mlir::ModuleOp"> {
+  let summary = "attach predicted seconds and workspace bytes to every op";
+  let description = [{
+    Roofline on a device profile: arithmetic at the peak that kernels of this kind reach, or the bytes moved, whichever takes longer. Products
+    have the peak of their precision: factors of 16 bits, or tf32 where `train.precision` of the module says so.
+    Measured times of `profile` replace estimates where node and op agree. Workspaces are asked from the target's own kernels, on the
+    host for `threads` and the `level` of their processor. Where a kernel can compute in several ways, the fastest that fits `workspace-limit` becomes
+    `train.algorithm`; without a limit none may exceed the largest activation, nor raise the largest sum of what an op touches, of gradients
+    that live across it, and of its workspace, unless everything else is twice as slow. With `alternatives` the cost lists all
+    that no other beats in time and workspace. For cuda the module keeps the engines that `profile` recorded (`train.engines`), for the program.
+
+    ```mlir
+    %y = train.matmul %x, %w {...} : ...
+    ```
+    becomes
+    ```mlir
+    %y = train.matmul %x, %w {..., train.cost = #train.cost<seconds = 1.2e-05 : f64, workspace = 4096>} : ...
+    ```
+  }];
+  let dependentDialects = ["::sluice::train::TrainDialect"];
+  let options = [Option<"device", "device", "std::string", "\"host\"", "device profile: a shipped name or a .json file">,
+                 Option<"profile", "profile", "std::string", "", "measured times that replace estimates, a .json file">,
+                 Option<"workspaceLimit", "workspace-limit", "int64_t", "0", "largest workspace of one kernel in bytes; 0: follows from the step">,
+                 Option<"alternatives", "alternatives", "bool", "false", "also the ways in which plans may compute an op instead">,
+                 Option<"target", "target", "Target", "Target::Host", "host or cuda: whose kernels are asked for their workspaces", "TargetWords()">,
+                 Option<"threads", "threads", "int", "0", "threads of host programs, on which workspaces depend; 0: this machine's">,
+                 Option<"level", "level", "int", "0", "level of the processors that host programs are built for: 2 to 4 of x86-64, 5 to 7 of ARM; 0: this machine's">];
+}
+
+def HomeVariables : Pass<"sluice-home-variables", "::mlir::ModuleOp"> {
+  let summary = "optimizer states live in another arena than the device's";
+  let description = [{
+    States of 4 KiB and more that only their update touches get the `home`: they come before the update and go back after it. Averages stay, which
+    evaluation reads. Plans have these copies (`planner::Buffer::visits`), and apply-plan moves them away from the update where there is room.
+
+    ```mlir
+    %m = train.read @"w/momentum" : tensor<64x64xf32>
+    %w2, %m2 = train.update(%dw, %w, %m) rule(sgd) : tensor<64x64xf32>
+    ```
+    becomes, with `home=storage`,
+    ```mlir
+    %h = train.read @"w/momentum" : !train.host<tensor<64x64xf32>>
+    %m = train.prefetch %h : (!train.host<tensor<64x64xf32>>) -> tensor<64x64xf32>
+    %w2, %m2 = train.update(%dw, %w, %m) rule(sgd) : tensor<64x64xf32>
+    %h2 = train.offload %m2 {home = "storage", variable = @"w/momentum"} : (tensor<64x64xf32>) -> !train.host<tensor<64x64xf32>>
+    train.await %h2 : (!train.host<tensor<64x64xf32>>) -> ()
+    ```
+  }];
+  let dependentDialects = ["::sluice::train::TrainDialect"];
+  let options = [Option<"home", "home", "Space", "Space::Device", "arena of optimizer states", "HomeWords()">,
+                 Option<"device", "device", "std::string", "\"host\"", "device profile: a shipped name or a .json file">,
+                 Option<"profile", "profile", "std::string", "", "measured times and rates, a .json file">];
+  let statistics = [Statistic<"variables", "variables", "states that are at home elsewhere">];
+}
 
 def PlanMemory : Pass<"sluice-plan-memory", "::mlir::ModuleOp"> {
   let summary = "choose an action for every activation of @step within the budget";

@@ -26,7 +26,8 @@ namespace {
 struct Words {
   std::string emit = "binary", optimizer = "sgd", init = "keep", dropout = "keep";
   std::string target = factsOf(Target::Host).name, precision = "fp32", adapter, frozen, classWeights, launches,
-              epilogues, hostBudget, stateHome = "device", workspaceLimit, allowLossy, errorBudget, batch, threads;
+              epilogues, hostBudget, stateHome = "device", workspaceLimit, allowLossy, errorBudget, batch, threads,
+              parts;
   std::vector<std::string> losses, dims, batchDims, inputs, limits, batchNorm, freeze, train;
 };
 
@@ -129,6 +130,10 @@ void declareMemory(CLI::App &app, DriverOptions &o, Words &w) {
          "relative error of the gradients, as 1e-2, within which each tensor has a codec and a rate of its own; "
          "allows all lossy codecs unless --allow-lossy names some (default: no limit)")
       ->option_text("X");
+  app.add_option("--parts", w.parts,
+                 "of its rows in which the largest cross-entropy is computed, with its scores and their gradients, one "
+                 "part at a time; auto: 2, 4, 8, .. where the budget has no plan without (default 1)")
+      ->option_text("N|auto");
   app.add_option("--workspace-limit", w.workspaceLimit,
                  "of one kernel, bytes or 64MiB; the fastest way to compute that fits is taken (default: none that "
                  "would raise the smallest budget; cuda: 64MiB at most, fp32 256MiB, gradients of attentions 1GiB)")
@@ -282,6 +287,7 @@ Status convert(const Words &w, DriverOptions &o) {
       [&] { return takeCounts(w.batch, w.threads, o); },
       [&] { return takeMemory(w.hostBudget, w.workspaceLimit, o); },
       [&] { return takeStateHome(w.stateHome, o.pipeline); },
+      [&] { return takeParts(w.parts, o.pipeline); },
       [&] { return takeLossy(w.allowLossy, w.errorBudget, o); },
       [&] { return checkStrategy(o.pipeline.strategy); },
       [&] { return refuse(o); }};

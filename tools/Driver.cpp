@@ -4,6 +4,7 @@
 
 #include "frontend/OnnxImport.h"
 #include "ir/Sched.h"
+#include "ir/TensorName.h"
 #include "passes/plan/Explain.h"
 #include "passes/plan/PlanAttribute.h"
 #include "passes/planner/Simulate.h"
@@ -84,8 +85,10 @@ void printMade(const DriverOptions &options, ModuleOp module) {
   const bool named = profile.find('/') == std::string::npos || options.deviceNamed;
   char seconds[32];
   std::snprintf(seconds, sizeof seconds, "%.3g", plan.getSeconds().getValueAsDouble());
-  std::cout << ", " << seconds << " s a step predicted for " << (named ? printable(profile) : "this machine")
-            << std::endl;
+  std::cout << ", " << seconds << " s a step predicted for " << (named ? printable(profile) : "this machine");
+  if (auto parts = module->getAttrOfType<StringAttr>(train::partsAttribute))
+    std::cout << ", " << printable(parts.getValue().str());
+  std::cout << std::endl;
 }
 
 /// The order is by cost: what ends early comes before the import, and the output's place is looked at before planning,

@@ -75,6 +75,16 @@ Status takeStateHome(const std::string &word, PipelineOptions &pipeline) {
   return Success{};
 }
 
+Status takeParts(const std::string &word, PipelineOptions &pipeline) {
+  pipeline.choosesParts = word == "auto";
+  if (word.empty() || pipeline.choosesParts)
+    return Success{};
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), pipeline.parts);
+  if (error != std::errc() || end != word.data() + word.size() || pipeline.parts < 1)
+    return Error{"--parts takes a positive number or auto, not '" + word + "'"};
+  return Success{};
+}
+
 Status checkStrategy(const std::string &strategy) {
   std::string name = strategy.substr(0, strategy.find(',')), known;
   for (const std::string &candidate : planner::strategyNames()) {

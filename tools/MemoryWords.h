@@ -20,6 +20,9 @@ std::vector<std::string> unitMeant(const std::string &budget, bool shares);
 /// --state-home, once the target is known.
 Status takeStateHome(const std::string &word, PipelineOptions &pipeline);
 
+/// --parts: a number of parts of the largest loss's rows, or auto; empty: one.
+Status takeParts(const std::string &word, PipelineOptions &pipeline);
+
 /// Of --strategy: an unknown one is a mistake of the command line, not of the model.
 Status checkStrategy(const std::string &strategy);
 

@@ -3,6 +3,7 @@
 #include "passes/plan/Explain.h"
 
 #include "ir/LossyPlan.h"
+#include "ir/TensorName.h"
 #include "passes/plan/PlanAttribute.h"
 #include "passes/planner/Words.h"
 
@@ -108,6 +109,8 @@ std::string sluice::explain(ModuleOp module) {
     out << states.first << " optimizer states of " << mebibytes(states.second) << " are at home in "
         << factsOf(home).label << ", each on the device around its update\n";
   out << explainForms(module);
+  if (auto parts = module->getAttrOfType<StringAttr>(train::partsAttribute))
+    out << printable(parts.getValue().str()) << ", one after the other, forward and backward\n";
   if (lossy.budget > 0)
     out << "expected error of the gradients: " << shortNumber(lossy.error) << " of " << shortNumber(lossy.budget)
         << ", the root of the sum of squares; "

@@ -72,7 +72,7 @@ static const Output &wantedOutput(const std::vector<const Output *> &known, cons
     return *output;
   }
   throw UsageError(known.empty() ? "this model keeps no output of samples: it ends in its own loss and has no other "
-                                   "output that begins with the batch"
+                                   "output that begins with the batch, or its scores are computed in parts"
                                  : text("the model has no output '", printable(wanted.name ? wanted.name : ""), "'"));
 }
 

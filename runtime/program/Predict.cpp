@@ -51,7 +51,8 @@ void requireOutput(const Program &program, const Entry &entry, const std::string
   const std::vector<PredictedSamples::Array> arrays = arraysOf(program);
   if (!entry.evaluate || arrays.empty())
     throw UsageError("--predict is not available: this program keeps no output of samples: its model ends in its own "
-                     "loss and has no other output that begins with the batch");
+                     "loss and has no other output that begins with the batch, or its scores are computed in parts; "
+                     "without --parts the model keeps them");
   checkPredictions(path, arrays);
 }
 

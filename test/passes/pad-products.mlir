@@ -182,3 +182,54 @@ func.func @readers(%x: tensor<64x32xbf16>, %target: tensor<64xi64>, %wanted: ten
   %x4 = train.matmul %d4, %o4 {train.backward = 0 : i64} : (tensor<64x521xbf16>, tensor<521x32xbf16>) -> tensor<64x32xf32>
   return
 }
+
+// -----
+
+// Two parts of a loss's rows, one after the other, all of them backward: the gradient of the second part is added to the whole one of the first, and their sum alone is cut. An
+// elementwise op is one of logits where no gradient goes in.
+train.variable @w role(parameter) init(zero) : tensor<521x32xf32>
+train.variable @b role(parameter) init(zero) : tensor<521xf32>
+// CHECK-LABEL: func.func @step
+func.func @step(%x: tensor<32x32xbf16>, %z: tensor<32x32xbf16>, %target: tensor<64xi64>) -> (tensor<f32>, tensor<f32>, tensor<521x32xf32>) {
+  %w = train.read @w : tensor<521x32xf32>
+  %b = train.read @b : tensor<521xf32>
+  %h = train.cast %w {train.backward = 0 : i64} : (tensor<521x32xf32>) -> tensor<521x32xbf16>
+  %y = train.matmul %x, %h {transpose_b = true, train.backward = 0 : i64} : (tensor<32x32xbf16>, tensor<521x32xbf16>) -> tensor<32x521xf32>
+  // CHECK: %[[ROW:.*]] = train.pad_slab {{.*}} -> tensor<576xf32>
+  // CHECK: %[[L:.*]] = train.fused(%{{.*}}, %[[ROW]] : tensor<32x576xf32>, tensor<576xf32>) {{.*}} -> (tensor<32x576xf32>)
+  %l = train.fused (%y, %b : tensor<32x521xf32>, tensor<521xf32>) channels [] sums 0 -> (tensor<32x521xf32>) attributes {train.backward = 0 : i64} {
+  ^bb0(%one: f32, %other: f32):
+    %sum = arith.addf %one, %other : f32
+    train.yield %sum : f32
+  }
+  %loss = train.softmax_cross_entropy %l, %target {first = 0 : i64, train.backward = 0 : i64} : (tensor<32x521xf32>, tensor<64xi64>) -> tensor<f32>
+  // CHECK: %[[D:.*]] = train.loss_backward softmax_cross_entropy %[[L]], %{{.*}} {classes = 521 : i64, first = 0 : i64
+  %d = train.loss_backward softmax_cross_entropy %l, %target {first = 0 : i64, train.backward = 0 : i64} : (tensor<32x521xf32>, tensor<64xi64>) -> tensor<32x521xbf16>
+  // CHECK: %[[FIRST:.*]] = train.matmul %[[D]], %{{.*}} : (tensor<32x576xbf16>, tensor<32x32xbf16>) -> tensor<576x32xf32>
+  // CHECK-NOT: train.slice
+  %dw = train.matmul %d, %x {transpose_a = true, train.backward = 0 : i64} : (tensor<32x521xbf16>, tensor<32x32xbf16>) -> tensor<521x32xf32>
+  %y2 = train.matmul %z, %h {transpose_b = true, train.backward = 0 : i64} : (tensor<32x32xbf16>, tensor<521x32xbf16>) -> tensor<32x521xf32>
+  %loss2 = train.softmax_cross_entropy %y2, %target {first = 32 : i64, train.backward = 0 : i64} : (tensor<32x521xf32>, tensor<64xi64>) -> tensor<f32>
+  %d2 = train.loss_backward softmax_cross_entropy %y2, %target {first = 32 : i64, train.backward = 0 : i64} : (tensor<32x521xf32>, tensor<64xi64>) -> tensor<32x521xbf16>
+  // CHECK: %[[BOTH:.*]] = train.matmul %{{.*}}, %{{.*}}, %[[FIRST]] {{.*}} : (tensor<32x576xbf16>, tensor<32x32xbf16>, tensor<576x32xf32>) -> tensor<576x32xf32>
+  // CHECK-NEXT: %[[DW:.*]] = train.slice %[[BOTH]] {axis = 0 : i64, length = 521 : i64, start = 0 : i64
+  %dw2 = train.matmul %d2, %z, %dw {transpose_a = true, train.backward = 0 : i64} : (tensor<32x521xbf16>, tensor<32x32xbf16>, tensor<521x32xf32>) -> tensor<521x32xf32>
+  // CHECK: return %{{.*}}, %{{.*}}, %[[DW]]
+  return %loss, %loss2, %dw2 : tensor<f32>, tensor<f32>, tensor<521x32xf32>
+}
+
+// -----
+
+// What is added to has no columns of zeros.
+train.variable @w role(parameter) init(zero) : tensor<521x32xf32>
+// CHECK-LABEL: func.func @step
+// CHECK-NOT: 576
+func.func @step(%x: tensor<64x32xbf16>, %target: tensor<64xi64>, %before: tensor<521x32xf32>) -> (tensor<f32>, tensor<521x32xf32>) {
+  %w = train.read @w : tensor<521x32xf32>
+  %h = train.cast %w : (tensor<521x32xf32>) -> tensor<521x32xbf16>
+  %y = train.matmul %x, %h {transpose_b = true} : (tensor<64x32xbf16>, tensor<521x32xbf16>) -> tensor<64x521xf32>
+  %loss = train.softmax_cross_entropy %y, %target : (tensor<64x521xf32>, tensor<64xi64>) -> tensor<f32>
+  %d = train.loss_backward softmax_cross_entropy %y, %target : (tensor<64x521xf32>, tensor<64xi64>) -> tensor<64x521xbf16>
+  %dw = train.matmul %d, %x, %before {transpose_a = true} : (tensor<64x521xbf16>, tensor<64x32xbf16>, tensor<521x32xf32>) -> tensor<521x32xf32>
+  return %loss, %dw : tensor<f32>, tensor<521x32xf32>
+}

@@ -330,7 +330,8 @@ INSTANTIATE_TEST_SUITE_P(Models, CallMutation,
                                          Case{"resnet", "freelunch,buffers=2,hybrid=1", ""},
                                          Case{"leaky", "hascoet", ""}, Case{"gpt", "mixed", "70%act"},
                                          Case{"lstm", "mixed", "90%act"},
-                                         Case{"vgg", "vdnn-all", "", Space::Host, Space::Storage}),
+                                         Case{"vgg", "vdnn-all", "", Space::Host, Space::Storage},
+                                         Case{"gpt", "vdnn-all", "", Space::Host, Space::Device, 2}),
                          nameOf);
 
 } // namespace

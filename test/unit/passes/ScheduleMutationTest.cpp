@@ -130,7 +130,8 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"leaky", "hascoet", ""}, Case{"slabs", "vdnn-all", ""}, Case{"vgg", "vdnn-all", "", Space::Storage},
         Case{"mlp", "keep", "", Space::Host, Space::Storage}, Case{"vgg", "vdnn-all", "", Space::Host, Space::Storage},
         Case{"vgg", "vdnn-all", "", Space::Host, Space::Host},
-        Case{"densenet", "superneurons", "65%act", Space::Storage}),
+        Case{"densenet", "superneurons", "65%act", Space::Storage},
+        Case{"gpt", "vdnn-all", "", Space::Host, Space::Device, 2}),
     nameOf);
 
 } // namespace

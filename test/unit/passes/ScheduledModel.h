@@ -18,6 +18,7 @@ namespace sluice {
 struct Case {
   const char *model, *strategy, *budget;
   Space home = Space::Host, states = Space::Device;
+  int64_t parts = 1; ///< of the rows of a text model's loss; 1: the loss is one of classes
 };
 inline void PrintTo(const Case &c, std::ostream *os) { *os << c.model << " " << c.strategy << " " << c.budget; }
 
@@ -35,6 +36,7 @@ protected:
     options.budget = GetParam().budget;
     options.home = GetParam().home;
     options.stateHome = GetParam().states;
+    options.parts = GetParam().parts;
     options.allowLossy = "zfp,fp16,int8,invert";
     PlanningFailure cause;
     ASSERT_TRUE(module && mlir::succeeded(runPipeline(*module, Level::Forward, Level::Placed, options, cause)));
@@ -56,6 +58,8 @@ protected:
     ASSERT_TRUE(file) << file.error();
     TrainingSpec spec;
     spec.batch = 4;
+    if (GetParam().parts > 1)
+      spec.losses.emplace_back().kind = AttachedLoss::TokenCrossEntropy;
     auto imported = importOnnx(context, *file, spec);
     ASSERT_TRUE(imported) << imported.error();
     into = std::move(*imported);
@@ -132,6 +136,8 @@ inline std::string nameOf(const testing::TestParamInfo<Case> &info) {
     name += std::string("_") + factsOf(info.param.home).name;
   if (info.param.states != Space::Device)
     name += std::string("_states_") + factsOf(info.param.states).name;
+  if (info.param.parts > 1)
+    name += "_parts";
   std::replace_if(name.begin(), name.end(), [](char c) { return !std::isalnum(c); }, '_');
   return name;
 }
