@@ -91,12 +91,13 @@ private:
     }
   }
 
-  /// Outputs that have a loss stay without scores, see OutputAttr; others are none any more.
+  /// Outputs that are compared with a target stay without scores, see OutputAttr: programs count batches by it. Others
+  /// are none any more.
   static void renumber(ModuleOp module, ArrayRef<int64_t> numbers) {
     SmallVector<OutputAttr> outputs;
     for (OutputAttr output : outputsOf(module)) {
       const int64_t number = output.getKept() < 0 ? -1 : numbers[static_cast<size_t>(output.getKept())];
-      if (number >= 0 || output.getKept() < 0 || !output.getLoss().empty())
+      if (number >= 0 || output.getKept() < 0 || !output.getTarget().empty())
         outputs.push_back(OutputAttr::get(module.getContext(), output.getName(), output.getLoss(), output.getTarget(),
                                           output.getWeight(), number, output.getPart(), output.getProbabilities()));
     }
