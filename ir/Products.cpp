@@ -117,10 +117,10 @@ bool MatmulOp::addsRow() {
          bias.getShape().back() == cast<RankedTensorType>(getY().getType()).getShape().back();
 }
 
-// One row is added as such, whatever else it looks like.
+// One row, or one column, is added as such, whatever else it looks like.
 bool MatmulOp::addsToMatrix() {
   return getBias() && getBias().getType() == getY().getType() && !isHalf(getY().getType()) && !addsRow() &&
-         getAlpha().isExactlyValue(1) && getBeta().isExactlyValue(1);
+         extents(getY()).back() > 1 && getAlpha().isExactlyValue(1) && getBeta().isExactlyValue(1);
 }
 
 // cuBLASLt adds a row of the result's type.

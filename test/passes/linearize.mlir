@@ -106,3 +106,14 @@ func.func @added(%x: tensor<8x8xf32>, %w: tensor<8x8xf32>) -> (tensor<8x8xf32>, 
   %g5 = train.matmul %w, %x, %g2 {beta = 2.0 : f32, train.backward = 1 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
   return %g3, %g4, %g5 : tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>
 }
+
+// Kernels add a row or a column as such, once the product is there.
+// CHECK-LABEL: func.func @added_lines
+// CHECK-NOT: train.in_place
+func.func @added_lines(%x: tensor<8x8xf32>, %row: tensor<1x8xf32>, %column: tensor<8x1xf32>) -> (tensor<1x8xf32>, tensor<8x1xf32>) {
+  %r1 = train.matmul %row, %x {train.backward = 1 : i64} : (tensor<1x8xf32>, tensor<8x8xf32>) -> tensor<1x8xf32>
+  %r2 = train.matmul %row, %x, %r1 {train.backward = 1 : i64} : (tensor<1x8xf32>, tensor<8x8xf32>, tensor<1x8xf32>) -> tensor<1x8xf32>
+  %c1 = train.matmul %x, %column {train.backward = 0 : i64} : (tensor<8x8xf32>, tensor<8x1xf32>) -> tensor<8x1xf32>
+  %c2 = train.matmul %x, %column, %c1 {train.backward = 0 : i64} : (tensor<8x8xf32>, tensor<8x1xf32>, tensor<8x1xf32>) -> tensor<8x1xf32>
+  return %r2, %c2 : tensor<1x8xf32>, tensor<8x1xf32>
+}
