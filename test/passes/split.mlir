@@ -4,12 +4,12 @@
 // parts are 3, 3 and 4.
 // WHOLE: train.softmax_cross_entropy {{.*}} : (tensor<10x521xf32>, tensor<10xi64>)
 
-module attributes {train.outputs = [#train.output<name = "scores", loss = "token-cross-entropy", target = "target", kept = 1>, #train.output<name = "other", kept = 0>, #train.output<name = "chances", kept = 2>], train.loss_inputs = ["target"]} {
+module attributes {train.outputs = [#train.output<name = "scores", loss = "token-cross-entropy", target = "target", kept = 1>, #train.output<name = "other", kept = 0>, #train.output<name = "chances", kept = 2>, #train.output<name = "compared", target = "target", kept = 2>], train.loss_inputs = ["target"]} {
 train.variable @w role(parameter) init(zero) : tensor<521x32xf32>
 train.variable @b role(parameter) init(zero) : tensor<521xf32>
 train.variable @g role(parameter) init(zero) : tensor<32xf32>
 
-// CHECK: train.outputs = [#train.output<name = "scores", loss = "token-cross-entropy", target = "target">, #train.output<name = "other", kept = 0>], train.parts = "10x521 scores of '' in 3 parts"
+// CHECK: train.outputs = [#train.output<name = "scores", loss = "token-cross-entropy", target = "target">, #train.output<name = "other", kept = 0>, #train.output<name = "compared", target = "target">], train.parts = "10x521 scores of '' in 3 parts"
 // CHECK-LABEL: func.func @step
 func.func @step(%x: tensor<2x5x32xf32>, %target: tensor<10xi64>) -> tensor<f32> {
   %w = train.read @w : tensor<521x32xf32>
