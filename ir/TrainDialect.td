@@ -15,7 +15,7 @@ def TrainDialect : Dialect {
   let description = [{
     ```
       ONNX  --frontend-->  forward ops  --recompose, build-backward-->  + gradient and update ops
-            --fuse-epilogues, fuse, assign-layouts, quantize-frozen, assign-precision, pad-products-->  train.fused, layouts, halves
+            --split, fuse-epilogues, fuse, assign-layouts, quantize-frozen, assign-precision, pad-products-->  train.fused, layouts, halves
             --linearize, estimate-cost-->  stages, pieces, costs
             --plan-memory, apply-plan-->   + memory ops   --schedule-streams-->  sched dialect
     ```
@@ -27,6 +27,7 @@ def TrainDialect : Dialect {
     - After recompose: what exports wrote out as several ops (gelu, attention, layer norm) is one.
     - After build-backward: gradient and update ops as well. Forward ops carry `train.forward`, their ordinal, the others
       `train.backward`, the ordinal of the forward op that they belong to.
+    - After split, with --parts: the largest cross-entropy, what makes its scores and what comes of their gradient stand there once for each part of the rows, all of it backward.
     - After fuse-epilogues, on cuda with halves and --epilogues: convolutions that also compute what BatchNorm asks of their results.
     - After fuse: elementwise ops exist only inside `train.fused`; `train.batch_norm` and its backward op are gone.
     - After assign-layouts: activations that are images (rank 4), lines (3) or volumes (5) carry `#train.layout<nhwc>` as tensor encoding; `train.reorder` changes layouts.
