@@ -131,8 +131,8 @@ void declareMemory(CLI::App &app, DriverOptions &o, Words &w) {
          "allows all lossy codecs unless --allow-lossy names some (default: no limit)")
       ->option_text("X");
   app.add_option("--parts", w.parts,
-                 "of its rows in which the largest cross-entropy is computed, with its scores and their gradients, one "
-                 "part at a time; auto: 2, 4, 8, .. where the budget has no plan without (default 1)")
+                 "computes the largest cross-entropy in N parts of its rows, scores and gradients of one at a time; "
+                 "auto: in 2, 4, 8, .. where the budget has no plan without (default 1)")
       ->option_text("N|auto");
   app.add_option("--workspace-limit", w.workspaceLimit,
                  "of one kernel, bytes or 64MiB; the fastest way to compute that fits is taken (default: none that "
