@@ -103,7 +103,7 @@ std::string calibrateInChild(const fs::path &path, bool insist) {
     try {
       text = calibrate(path.parent_path().string(), insist, [&] {
         std::cerr << "sluicec: measuring this machine with " << threads() << (threads() == 1 ? " thread" : " threads")
-                  << ", once, at most 5 s; kept in " << path.string() << std::endl;
+                  << ", once, about 5 s; kept in " << path.string() << std::endl;
       });
     } catch (const std::exception &failure) {
       text = failure.what();

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the largest loss of a model in parts of its rows takes: the smallest budget that has a plan, with parts and without, and the time that is predicted for a
-step that keeps everything and for one of half of what does not live through the step, both as shares of those without parts.
+"""What the largest loss of a model in parts of its rows takes and costs, as planned: the arena of keeping everything and the smallest budget that has a plan, each with
+the time that is predicted for a step, as Markdown on stdout.
 
     tools/bench/parts.py build/bin/sluicec MODEL.onnx 'FLAGS' [PARTS...]"""
 import re

@@ -3,11 +3,11 @@
 """Real training on this processor under an error budget's choice of codec and rate per tensor, beside the fastest plan of one codec within the same memory and error budget and
 beside keep: overhead as planned and as measured, loss, accuracy, as Markdown on stdout.
 
-    tools/bench/rate_decision.py FOLDER NAME=MODEL.onnx:BATCH:BUDGET:RATE... [--limits 3e-3,1e-2] [--steps 400] [--seeds 2] [--rounds 4] [--only errors|times]
+    tools/bench/rate_decision.py FOLDER NAME=MODEL.onnx:BATCH:BUDGET:RATE... [--limits 3e-3,1e-2] [--steps 400] [--seeds 2] [--rounds 4] [--only errors]
 
 Errors are measured first, by keep's program of --error-batch samples after --steps (FOLDER/NAME.json keeps them). Plans are those of error_budget.py, for this machine as it was calibrated,
 which must be idle. Data are crops of photographs in FOLDER/train and FOLDER/test (photo_crops.py). Programs take turns: each trains a part of its steps and goes on from its checkpoint
-in the next round; a figure of time is the median over all steps of all seeds, a loss the mean of the last tenth. With --only times data are synthetic and nothing is evaluated. Needs the environment of tools/setup.sh --references for nothing but the data."""
+in the next round; a figure of time is the median over all steps of all seeds, a loss the mean of the last tenth. Needs the environment of tools/setup.sh --references for nothing but the data."""
 import argparse
 import json
 import pathlib
@@ -22,8 +22,7 @@ MIXED = "--strategy=mixed,takeover=0"
 
 
 def train(options, program, rate, seed, steps, *flags):
-    data = "synthetic" if options.only == "times" else options.folder / "train"
-    subprocess.run([program, "--data", data, "--steps", str(steps), "--lr", rate, "--momentum", "0.9", "--warmup", str(options.steps // 10), "--shuffle",
+    subprocess.run([program, "--data", options.folder / "train", "--steps", str(steps), "--lr", rate, "--momentum", "0.9", "--warmup", str(options.steps // 10), "--shuffle",
                     "--seed", str(seed), "--quiet", "--force", *flags], check=True, stdout=subprocess.DEVNULL)
 
 
@@ -52,7 +51,7 @@ def trained(options, programs, rate, folder):
             for at, (name, program) in enumerate(programs.items()):
                 log, saved = folder / "log.jsonl", folder / f"saved-{at}"
                 more = ["--resume", saved] if turn > 1 else []
-                last = turn == options.rounds and options.only != "times"
+                last = turn == options.rounds
                 train(options, program, rate, seed, options.steps * turn // options.rounds, *more, "--checkpoint", saved, "--log", log, *(["--evaluate", options.folder / "test"] if last else []))
                 steps = events(log, "step")
                 results[name][0].extend(step["ms"] / 1e3 for step in steps[2:])
@@ -98,7 +97,7 @@ def main():
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--sluicec", default="build/bin/sluicec")
     parser.add_argument("--limits", default="3e-3,1e-2")
-    parser.add_argument("--only", choices=["errors", "times"])
+    parser.add_argument("--only", choices=["errors"])
     for flag, default in (("--steps", 400), ("--seeds", 2), ("--rounds", 4), ("--error-batch", 4)):
         parser.add_argument(flag, type=int, default=default)
     parser.add_argument("networks", nargs="+")
