@@ -5,6 +5,7 @@
 #include "frontend/OnnxImport.h"
 #include "ir/Sched.h"
 #include "ir/TensorName.h"
+#include "ir/Train.h"
 #include "passes/plan/Explain.h"
 #include "passes/plan/PlanAttribute.h"
 #include "passes/planner/Simulate.h"
@@ -30,6 +31,22 @@ using namespace sluice;
 namespace {
 
 int fail(int status, const std::string &message) { return sluice::fail("sluicec", status, message); }
+
+/// --parts=auto, where scores of a loss are a large share of the smallest budget.
+std::vector<std::string> partsHint(ModuleOp module, const PipelineOptions &pipeline, int64_t smallestBudget) {
+  if (pipeline.parts > 1 || pipeline.choosesParts)
+    return {};
+  RankedTensorType scores;
+  module.walk([&](train::SoftmaxCrossEntropyOp loss) {
+    auto type = cast<RankedTensorType>(loss.getX().getType());
+    if (type.getRank() == 2 && (!scores || train::bytes(type) > train::bytes(scores))) // rows of scores
+      scores = type;
+  });
+  if (!scores || 8 * train::bytes(scores) < smallestBudget)
+    return {};
+  return {"the scores of its loss take " + bytesText(static_cast<size_t>(train::bytes(scores))) +
+          ", and their gradients as much again; --parts=auto computes them in parts"};
+}
 
 /// The smallest budget is a line of its own, which scripts read.
 int failPlanning(const DriverOptions &options, int status, const std::string &message,
@@ -116,9 +133,13 @@ int compileModel(const DriverOptions &options) {
     std::cout << listParameters(compilation.module(), &*file);
     return 0;
   }
-  if (!compilation.run(levelOf(options.emit), options.pipeline))
-    return failPlanning(options, compilation.exitStatus(), options.model + ": " + compilation.error(),
-                        compilation.notes(), compilation.smallestBudget());
+  if (!compilation.run(levelOf(options.emit), options.pipeline)) {
+    failPlanning(options, compilation.exitStatus(), options.model + ": " + compilation.error(), compilation.notes(),
+                 compilation.smallestBudget());
+    if (const std::optional<int64_t> smallest = compilation.smallestBudget())
+      printNotes("sluicec", partsHint(compilation.module(), options.pipeline, *smallest));
+    return compilation.exitStatus();
+  }
   if (options.explain)
     std::cout << explain(compilation.module())
               << (options.pipeline.oneMemory && options.pipeline.home == Space::Host
