@@ -109,15 +109,22 @@ void BlockedConv::productBlock(const Part &part, const ConvGather &gather, int64
                      begin > 0);
     }
   }
-  for (int64_t row = 0; row < block.count && (bias || depth == 0); ++row)
+  for (int64_t row = 0; row < block.count && bias; ++row)
     for (int64_t i = 0; i < part.count; ++i)
-      to[row * step + i] = (depth ? to[row * step + i] : 0) + (bias ? bias[channel + i] : 0);
+      to[row * step + i] += bias[channel + i];
 }
 
 void BlockedConv::product(const float *source, const float *w, const float *bias, float *target, char *scratch) const {
   assert(tile::form() == tile::compiled);
   auto *packedWeights = reinterpret_cast<float *>(scratch);
   float *work = packedWeights + rounded(packed());
+  const Shape &image = g.pass == ConvPass::BackwardData ? g.x : g.y;
+  int64_t pixels = 0;
+  for (const ConvGather &gather : gathers)
+    pixels += gather.pixels();
+  if (pixels * image[1] < image.elements()) // the others see no tap
+    parallelRanges(image.elements(), int64_t(1) << 16,
+                   [=](int64_t begin, int64_t end) { std::fill(target + begin, target + end, 0.0f); });
   if (depthwise())
     return depthwiseProduct(source, w, bias, target, packedWeights);
   eachPart([&](const Part &part) {

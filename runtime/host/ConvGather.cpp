@@ -3,6 +3,7 @@
 #include "runtime/host/ConvGather.h"
 
 #include <algorithm>
+#include <map>
 
 namespace sluice {
 
@@ -15,24 +16,24 @@ static std::vector<ConvPhase> forwardPhases(const ConvGeometry &g, int axis) {
   return {phase};
 }
 
-/// Target position t sees window o through tap k where o * stride = t + pad - k * dilation.
+/// Target position t sees window o through tap k where o * stride = t + pad - k * dilation. By the rest of that: no
+/// more phases than taps, however large the stride.
 static std::vector<ConvPhase> backwardPhases(const ConvGeometry &g, int axis) {
   const int64_t stride = g.window.strides[axis], pad = g.window.pads[axis], dilation = g.window.dilations[axis];
-  std::vector<int64_t> rests; // of the positions that there are: a stride may be far larger than the image
-  for (int64_t first = 0; first < std::min(stride, g.x[2 + axis]); ++first)
-    rests.push_back((first + pad) % stride);
-  std::sort(rests.begin(), rests.end());
-  std::vector<ConvPhase> phases;
-  for (int64_t rest : rests) {
-    ConvPhase phase;
+  std::map<int64_t, ConvPhase> byRest;
+  for (int64_t k = g.w[2 + axis] - 1; k >= 0; --k) { // from left to right in the source
+    const int64_t rest = k * dilation % stride, first = ((rest - pad) % stride + stride) % stride;
+    if (first >= g.x[2 + axis])
+      continue;
+    ConvPhase &phase = byRest[rest];
     phase.step = stride;
-    phase.first = ((rest - pad) % stride + stride) % stride;
-    phase.count = (g.x[2 + axis] - phase.first + stride - 1) / stride;
-    for (int64_t k = g.w[2 + axis] - 1; k >= 0; --k) // from left to right in the source
-      if (k * dilation % stride == rest)
-        phase.taps.push_back({k, (phase.first + pad - k * dilation) / stride});
-    phases.push_back(std::move(phase));
+    phase.first = first;
+    phase.count = (g.x[2 + axis] - first + stride - 1) / stride;
+    phase.taps.push_back({k, (first + pad - k * dilation) / stride});
   }
+  std::vector<ConvPhase> phases;
+  for (auto &[rest, phase] : byRest)
+    phases.push_back(std::move(phase));
   return phases;
 }
 

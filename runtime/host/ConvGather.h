@@ -20,7 +20,7 @@ struct ConvPhase {
   std::vector<Tap> taps;
 };
 
-/// Of one axis of a geometry over volumes.
+/// Of one axis of a geometry over volumes: those that have taps. What no phase has is 0.
 std::vector<ConvPhase> convPhases(const ConvGeometry &g, int axis);
 
 /// One phase of each axis of volumes, with the part of the depth (tap of all axes, then channel) that belongs to it.
@@ -82,7 +82,7 @@ private:
   }
 };
 
-/// All triples of phases that have pixels, of a geometry over volumes. Of the weight gradient: those of the forward
+/// All triples of phases, of a geometry over volumes. Of the weight gradient: those of the forward
 /// pass. Channels are taken as `groups` groups, of one or several of the geometry's own.
 std::vector<ConvGather> convGathers(const ConvGeometry &g, int64_t groups);
 

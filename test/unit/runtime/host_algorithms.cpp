@@ -6,6 +6,7 @@
 #include "runtime/host/BlockedConv.h"
 #include "runtime/host/BlockedMatmul.h"
 #include "runtime/host/ConvEngine.h"
+#include "runtime/host/ConvGather.h"
 #include "runtime/host/MatmulEngine.h"
 #include "runtime/host/Processor.h"
 
@@ -125,6 +126,18 @@ TEST(ConvTrial, StridesFarLargerThanTheImage) {
     EXPECT_TRUE(convolutionWorks(
         {pass, {1, 1, 5, 5}, {1, 1, 3, 3}, {1, 1, 2, 1}, Window{{3, 3}, {3, 1000000007}, {1, 1, 1, 1}, {1, 1}}, 1},
         false, {"blocked"}));
+}
+
+/// Nor where the image has as many: a transposed convolution spreads a small one far apart.
+TEST(ConvTrial, PhasesAreNoMoreThanTaps) {
+  const ConvGeometry g = {ConvPass::BackwardData,
+                          {1, 1, 9, 3000005},
+                          {1, 1, 2, 5},
+                          {1, 1, 3, 3},
+                          Window{{2, 5}, {3, 1000000}, {0, 0, 0, 0}, {1, 1}},
+                          1};
+  EXPECT_EQ(convGathers(g.asVolume(), 1).size(), 2u * 5);
+  EXPECT_TRUE(convolutionWorks(g, false, {"blocked"}));
 }
 
 /// Everything that a pass of ours writes, with so many threads.
