@@ -91,14 +91,16 @@ LogicalResult OffloadOp::verify() {
   if (cast<HostHandleType>(getHandle().getType()).getTensor() != getX().getType()) // C1
     return emitOpError() << "copies " << getX().getType() << " into " << getHandle().getType();
   const ArenaFacts &arena = factsOf(homeOf(getHome()));
-  if (!arena.isHome || (getCodec() && !arena.packs)) // C3
-    return emitOpError() << "cannot offload " << getX().getType() << " to the arena '" << getHome() << "'"
-                         << (arena.isHome ? " with a codec: it takes what is not packed" : "");
+  if (!arena.isHome) // C3
+    return emitOpError() << "cannot offload " << getX().getType() << " to the arena '" << getHome() << "'";
   if (!getCodec()) // C2
     return success();
   const auto codec = codecOfCopies(*getCodec());
   if (!codec)
     return emitOpError() << "knows no codec '" << *getCodec() << "'; there are " << codecsOfCopies();
+  if (!packsFor(arena, *codec)) // C3
+    return emitOpError() << "cannot offload " << getX().getType() << " to the arena '" << getHome() << "' with codec '"
+                         << *getCodec() << "': its copies pack in pieces, which that codec does not";
   if (!packedType(cast<RankedTensorType>(getX().getType()), *codec))
     return emitOpError() << "with codec '" << *getCodec() << "' packs "
                          << (factsOf(*codec)->takesHalves ? "floats and halves" : "f32 tensors")

@@ -191,7 +191,8 @@ LogicalResult CopyOp::verify() {
       return emitOpError() << "knows no codec '" << *getCodec() << "'; there are " << sluice::codecsOfCopies();
     auto type = getType() ? dyn_cast<RankedTensorType>(*getType()) : RankedTensorType();
     RankedTensorType packed = type && sluice::train::isAddressable(type) ? sluice::packedType(type, *codec) : type;
-    if (!type || !packed || packed == type || bytesOf(type) != wanted || !factsOf(host.getSpace()).packs) // C4
+    if (!type || !packed || packed == type || bytesOf(type) != wanted ||
+        !packsFor(factsOf(host.getSpace()), *codec)) // C4
       return emitOpError() << "of '" << device.getName() << "' of " << wanted << " bytes cannot pack "
                            << getType().value_or(Type()) << " with codec '" << *getCodec() << "' for the "
                            << stringifySpace(host.getSpace()) << " arena";

@@ -115,4 +115,11 @@ private:
 void copyToHost(Stream &stream, const Tensor &from, const Tensor &to, Node node, Codec codec);
 void copyToDevice(Stream &stream, const Tensor &from, const Tensor &to, Node node, Codec codec);
 
+/// Host alone, the same between the device arena and the file of storage, with codecs that pack in pieces. The
+/// slot holds the packed forms of 2^18 elements each, one after the other; with zvc first a table of 64-bit integers,
+/// how many bytes each such piece has, and then each where its raw bytes would begin: its raw bytes, or if those are
+/// fewer, zvc's form of it without gaps, of which nothing else is written.
+void copyToStorage(Stream &stream, const Tensor &from, const Tensor &to, Node node, Codec codec);
+void copyFromStorage(Stream &stream, const Tensor &from, const Tensor &to, Node node, Codec codec);
+
 } // namespace sluice

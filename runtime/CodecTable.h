@@ -4,6 +4,8 @@
 // their own on purpose.
 #pragma once
 
+#include "runtime/StreamTable.h"
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -70,22 +72,25 @@ struct CodecFacts {
   bool keepsSigns; ///< without a mask: zeros stay zeros and signs stay, gradients may compare what came back with 0
   bool guardedInversion; ///< of lossy ones: what came back can be inverted where digits that get lost are set aside
   bool takesHalves;      ///< packs floats of 16 bits, too, not of 32 bits alone
+  bool inPieces;         ///< packs parts of a tensor on their own (Packs::Pieces)
 };
 
 constexpr CodecFacts codecTable[] = {
-    // name, kind, kindName, exact, readDirectly, made, onDevice, keepsSigns, guardedInversion, takesHalves
-    {"fp16", Codec::Fp16, "Fp16", false, false, true, true, true, true, false},
+    // name, kind, kindName, exact, readDirectly, made, onDevice, keepsSigns, guardedInversion, takesHalves,
+    // inPieces
+    {"fp16", Codec::Fp16, "Fp16", false, false, true, true, true, true, false, true},
     // Of copies alone. Where it packs after the link that carries raw bytes, else what is not zero: Problem::zerosStay.
-    {"zvc", Codec::Zvc, "Zvc", true, false, true, false, true, true, true},
-    // Errors are absolute: zeros and signs get lost, and the inverse of a small slope would multiply them.
-    {"zfp", Codec::Zfp, "Zfp", false, false, true, true, false, false, true},
+    {"zvc", Codec::Zvc, "Zvc", true, false, true, false, true, true, true, true},
+    // Errors are absolute: zeros and signs get lost, and the inverse of a small slope would multiply them. Blocks, of
+    // neighbours in two dimensions, would be cut by pieces of a tensor.
+    {"zfp", Codec::Zfp, "Zfp", false, false, true, true, false, false, true, false},
     // Errors are absolute within a block, too.
-    {"int8", Codec::Int8, "Int8", false, false, true, true, true, false, true},
+    {"int8", Codec::Int8, "Int8", false, false, true, true, true, false, true, true},
     // 8 bits are too few for what an inversion loses.
-    {"bf16", Codec::Bf16, "Bf16", false, false, true, true, true, false, false},
-    {"mask", Codec::Mask, "Mask", true, true, true, false, true, true, true},
-    {"argmax", Codec::Argmax, "Argmax", true, true, false, false, true, true, true},
-    {"counter", Codec::Counter, "Counter", true, true, false, false, true, true, true},
+    {"bf16", Codec::Bf16, "Bf16", false, false, true, true, true, false, false, true},
+    {"mask", Codec::Mask, "Mask", true, true, true, false, true, true, true, false},
+    {"argmax", Codec::Argmax, "Argmax", true, true, false, false, true, true, true, false},
+    {"counter", Codec::Counter, "Counter", true, true, false, false, true, true, true, false},
 };
 
 constexpr bool followsKinds() {
@@ -99,6 +104,12 @@ static_assert(followsKinds(), "a row for each kind, in their order");
 
 /// Null for None.
 constexpr const CodecFacts *factsOf(Codec codec) { return codec ? &codecTable[codec.kind - 1] : nullptr; }
+
+/// Whether copies to the arena can pack with that codec of floats; None is what they all can.
+constexpr bool packsFor(const ArenaFacts &arena, Codec codec) {
+  return !codec || arena.packs == Packs::Whole ||
+         (arena.packs == Packs::Pieces && factsOf(codec)->inPieces && codec.pool == 0);
+}
 
 constexpr std::string_view maskPrefix = "mask+";
 

@@ -79,6 +79,11 @@ static_assert(streamTableIsInOrder(), "a row for each StreamId, in their order, 
 /// offsets, of the host runtime alone. Tensors of Spill and Storage have no address (Stream::address()).
 enum class Space : uint8_t { Device, Host, Spill, Storage };
 
+/// How copies to an arena pack. Whole: with any codec of floats, the tensor in one piece. Pieces: some thousands of
+/// elements at a time, so that no packed tensor lies in memory, with codecs that can do so; what zvc leaves out is not
+/// written, either.
+enum class Packs : uint8_t { Nothing, Whole, Pieces };
+
 /// Where tensors lie. What is in no arena of kernels is copied there and back.
 struct ArenaFacts {
   Space space;
@@ -88,19 +93,20 @@ struct ArenaFacts {
   const char *copyOut, *copyIn; ///< functions of the runtime that do (Stream.h), as generated programs call them; where
                                 ///< it packs, with overloads that take a codec (Codec.h)
   bool isHome;                  ///< a plan may keep there what it offloads
-  bool packs;                   ///< copies can pack on the way
+  Packs packs;                  ///< on the way, see packsFor() in CodecTable.h
   bool onCuda;                  ///< programs of that target can have it
 };
 
 /// In the order of the enumerators.
 constexpr ArenaFacts arenaTable[] = {
-    {Space::Device, "device", "device memory", StreamId::Compute, StreamId::Compute, "", "", false, false, true},
-    {Space::Host, "host", "host memory", StreamId::ToHost, StreamId::ToDevice, "copyToHost", "copyToDevice", true, true,
+    {Space::Device, "device", "device memory", StreamId::Compute, StreamId::Compute, "", "", false, Packs::Nothing,
      true},
+    {Space::Host, "host", "host memory", StreamId::ToHost, StreamId::ToDevice, "copyToHost", "copyToDevice", true,
+     Packs::Whole, true},
     {Space::Spill, "spill", "what a pool spills", StreamId::ToHost, StreamId::ToDevice, "copyToHost", "copyToDevice",
-     false, true, true},
+     false, Packs::Whole, true},
     {Space::Storage, "storage", "storage", StreamId::Storage, StreamId::Storage, "copyToStorage", "copyFromStorage",
-     true, false, false},
+     true, Packs::Pieces, false},
 };
 constexpr int arenaCount = sizeof(arenaTable) / sizeof(arenaTable[0]);
 

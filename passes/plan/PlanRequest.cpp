@@ -80,9 +80,10 @@ Result<PlanRequest> sluice::parsePlanRequest(const std::string &strategy, const 
   for (const auto &[key, value] : words->knobs)
     if (Status taken = takeKnob(key, value, request); !taken)
       return taken.takeError();
-  if ((request.codec != Codec::None || request.pool > 0) && !factsOf(home).packs)
-    return sluice::Error{"--strategy packs copies, but what goes to " + std::string(factsOf(home).name) +
-                         " goes as it is; leave codec= out, or give it host memory: --host-budget=SIZE"};
+  if (const Codec codec(request.codec, 0, request.pool); !packsFor(factsOf(home), codec))
+    return sluice::Error{"--strategy packs copies with " + codecName(codec) + ", but those to " + factsOf(home).name +
+                         " pack a tensor in pieces, which takes another codec; write codec=zvc, " +
+                         "int8, fp16 or bf16, or give it host memory: --host-budget=SIZE"};
   Result<planner::Abilities> lossy = planner::parseLossy(allowLossy);
   if (!lossy)
     return lossy.takeError();

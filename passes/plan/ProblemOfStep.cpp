@@ -30,9 +30,10 @@ public:
     problem.link = linkTo(options.home);
     problem.codecContention = profile.codecContention.value_or(0);
     problem.packingContention = profile.packingContention.value_or(0);
-    problem.zerosStay = factsOf(options.target).zerosStay;
-    if (factsOf(options.home).packs)
-      problem.codecRates = planner::ratesOfCopies(profile, problem.zerosStay);
+    const bool onDevice = factsOf(options.target).zerosStay;
+    problem.zerosStay = onDevice || factsOf(options.home).packs == Packs::Pieces;
+    if (factsOf(options.home).packs != Packs::Nothing)
+      problem.codecRates = planner::ratesOfCopies(profile, onDevice);
     for (auto [index, storage] : llvm::enumerate(storages.all()))
       if (storage.kind == Storage::Kind::Transient)
         addBuffer(index, storage);

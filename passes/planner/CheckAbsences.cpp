@@ -151,8 +151,9 @@ Status PlanCheck::allowed(int b, const Decision &d) const {
   if (d.action == Action::Offload) {
     if (!what.offloadable)
       return Error{buffer(b) + " may not be offloaded"};
-    if (d.codec && !factsOf(problem.home).packs)
-      return Error{buffer(b) + " is packed for the " + factsOf(problem.home).name + " arena, which takes raw bytes"};
+    if (!packsFor(factsOf(problem.home), d.codec))
+      return Error{buffer(b) + " is packed with '" + codecName(d.codec) + "' for the " + factsOf(problem.home).name +
+                   " arena, whose copies cannot do that"};
     const auto &rates = problem.codecRates;
     if (d.codec && std::none_of(rates.begin(), rates.end(), [&](const auto &rate) { return rate.first == d.codec; }) &&
         (direct || std::none_of(what.encodings.begin(), what.encodings.end(),

@@ -186,7 +186,7 @@ inline bool copiesWith(const Problem &problem, Codec codec) {
 /// and with the two whose size follows from the raw bytes. Halves are as small as fp16 makes floats.
 inline bool packsOnCopies(const Problem &problem, int buffer, Codec codec) {
   const Buffer &what = problem.buffers[buffer];
-  if (!factsOf(problem.home).packs)
+  if (!packsFor(factsOf(problem.home), codec))
     return false;
   if (packsByRawBytes(codec))
     return copiesWith(problem, codec) && (codec.kind == Codec::Zvc ? what.elementBytes > 0 : what.elementBytes == 4);

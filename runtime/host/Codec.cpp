@@ -220,8 +220,7 @@ static void packFloats(const BFloat16 *, int64_t, void *, const char *) {}
 static void unpackFloats(const void *packed, int64_t elements, float *x) { unpackHalf(packed, elements, x); }
 static void unpackFloats(const void *, int64_t, BFloat16 *) {}
 
-template <typename T>
-static void packForm(Codec codec, const T *x, const Tensor &like, void *packed, const char *node) {
+template <typename T> void packForm(Codec codec, const T *x, const Tensor &like, void *packed, const char *node) {
   const int64_t elements = like.shape.elements();
   void *form = static_cast<char *>(packed) + (codec.mask ? signBytes(elements) : 0);
   if (codec.mask)
@@ -236,7 +235,7 @@ static void packForm(Codec codec, const T *x, const Tensor &like, void *packed, 
     packFloats(x, elements, form, node);
 }
 
-template <typename T> static void unpackForm(Codec codec, const void *packed, T *x, const Tensor &like) {
+template <typename T> void unpackForm(Codec codec, const void *packed, T *x, const Tensor &like) {
   const int64_t elements = like.shape.elements();
   const void *form = static_cast<const char *>(packed) + (codec.mask ? signBytes(elements) : 0);
   if (codec.kind == Codec::Zfp)
@@ -250,6 +249,11 @@ template <typename T> static void unpackForm(Codec codec, const void *packed, T 
   if (codec.mask)
     restoreSigns(static_cast<const uint64_t *>(packed), elements, x);
 }
+
+template void packForm(Codec, const float *, const Tensor &, void *, const char *);
+template void packForm(Codec, const BFloat16 *, const Tensor &, void *, const char *);
+template void unpackForm(Codec, const void *, float *, const Tensor &);
+template void unpackForm(Codec, const void *, BFloat16 *, const Tensor &);
 
 /// Records count a half as the float that its kernels make of it, so that rates are those of floats.
 static size_t bytesAsFloats(const Tensor &x) { return sizeof(float) * static_cast<size_t>(x.shape.elements()); }

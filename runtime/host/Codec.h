@@ -16,6 +16,11 @@ void unpackHalf(const void *packed, int64_t elements, float *x);
 template <typename T> void packZfp(const T *x, ZfpGrid grid, int rate, void *packed, const char *node);
 template <typename T> void unpackZfp(const void *packed, ZfpGrid grid, int rate, T *x);
 
+/// Every other codec of floats, with its mask if it has one. `like`: the shape of what `x` points to, and its layout,
+/// which zfp alone asks for.
+template <typename T> void packForm(Codec codec, const T *x, const Tensor &like, void *packed, const char *node);
+template <typename T> void unpackForm(Codec codec, const void *packed, T *x, const Tensor &like);
+
 /// Into a slot of packedBytes(), in one pass. Returns the bytes that are in use, those of the table included.
 template <typename T> int64_t packZeroValues(const T *x, int64_t elements, void *slot);
 /// The parts one after the other, as far as `room` bytes hold them. Returns the bytes that all of them take with the

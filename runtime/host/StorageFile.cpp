@@ -16,7 +16,7 @@
 namespace sluice {
 
 StorageFile::StorageFile(const char *path, size_t bytes, const Faults &faults)
-    : path(path), bytes(bytes), descriptor(reserveFile("storage", path, bytes)) {
+    : path(path), bytes(bytes), descriptor(reserveFile("storage", path, bytes)), form(new char[pieceBytes]) {
   if (faults.poison) {
     const std::string poison(std::min<size_t>(bytes, size_t(1) << 20), '\xff');
     for (size_t at = 0; at < bytes; at += poison.size())

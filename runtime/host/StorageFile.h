@@ -6,6 +6,8 @@
 #include "runtime/host/Faults.h"
 
 #include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <string>
 
 namespace sluice {
@@ -25,6 +27,11 @@ public:
 
   size_t size() const { return bytes; }
 
+  /// Copies that pack do so a piece at a time, into memory for one, which the stream of storage alone uses.
+  static constexpr int64_t pieceElements = int64_t(1) << 18;
+  static constexpr size_t pieceBytes = sizeof(float) * pieceElements; ///< of its raw or its packed form
+  char *pieceOfStream() const { return form.get(); }
+
 private:
   void requireWhole() const;
   [[noreturn]] void fail(const char *what, size_t offset, size_t count, int error) const;
@@ -32,6 +39,7 @@ private:
   std::string path;
   size_t bytes;
   int descriptor;
+  std::unique_ptr<char[]> form;
 };
 
 } // namespace sluice

@@ -87,7 +87,9 @@ inline ValueNotStorable valueRefused(Codec::Kind kind, float value, const char *
 using PackingNames = const char *[2][6];
 constexpr PackingNames encodeNames = SLUICE_PACKING_NAMES("encode"), decodeNames = SLUICE_PACKING_NAMES("decode"),
                        copyOutNames = SLUICE_PACKING_NAMES("copy to host"),
-                       copyBackNames = SLUICE_PACKING_NAMES("copy to device");
+                       copyBackNames = SLUICE_PACKING_NAMES("copy to device"),
+                       storeNames = SLUICE_PACKING_NAMES("copy to storage"),
+                       loadNames = SLUICE_PACKING_NAMES("copy from storage");
 #undef SLUICE_PACKING_NAMES
 static_assert(Codec::Fp16 == 1 && Codec::Zvc == 2 && Codec::Zfp == 3 && Codec::Int8 == 4 && Codec::Bf16 == 5,
               "the names follow the kinds");
@@ -95,6 +97,8 @@ inline const char *encodeName(Codec codec) { return encodeNames[codec.mask][code
 inline const char *decodeName(Codec codec) { return decodeNames[codec.mask][codec.kind]; }
 inline const char *copyOutName(Codec codec) { return copyOutNames[codec.mask][codec.kind]; }
 inline const char *copyBackName(Codec codec) { return copyBackNames[codec.mask][codec.kind]; }
+inline const char *storeName(Codec codec) { return storeNames[codec.mask][codec.kind]; }
+inline const char *loadName(Codec codec) { return loadNames[codec.mask][codec.kind]; }
 
 /// Throws std::invalid_argument naming `node` when `packed` is not what `codec` makes of `x`, floats or, with `halves`,
 /// those, where the codec takes them.

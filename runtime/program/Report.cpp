@@ -176,8 +176,9 @@ void printActions(const Program &program, const Session &session, const std::vec
     std::printf("%-14s %8d %14lld %14zu %14.3f %14.3f\n", row->action, row->tensors, static_cast<long long>(row->bytes),
                 moved, predicted * 1e3, seconds * 1e3);
   if (const Session::PackedBytes packed = session.packedBytes(); packed.raw > 0 && allSteps > 0)
-    std::printf("zvc:           %zu of %zu bytes a step were not zero and took host memory (%.1f %% saved)\n",
+    std::printf("zvc:           %zu of %zu bytes a step were not zero and took %s (%.1f %% saved)\n",
                 packed.packed / static_cast<size_t>(allSteps), packed.raw / static_cast<size_t>(allSteps),
+                program.others.storage ? "room in a file" : "host memory",
                 100.0 * (1 - static_cast<double>(packed.packed) / static_cast<double>(packed.raw)));
   if (const Session::PackedBytes packed = session.packedBytes(); program.others.pool > 0 && allSteps > 0) {
     std::printf("zvc pool:      %zu of %zu bytes used, instead of slots of %zu", packed.poolPeak, program.others.pool,

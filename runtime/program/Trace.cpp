@@ -63,8 +63,8 @@ struct CodecUse {
 std::map<std::string, CodecUse> codecsIn(const std::vector<OpRecord> &records) {
   std::map<std::string, CodecUse> codecs;
   for (const OpRecord &record : records) {
-    if (record.bytes > 0 && record.node.codec) {
-      Codec plain{record.node.codec.kind}; // of any rate
+    if (record.bytes > 0 && record.node.codec && record.stream != StreamId::Storage) { // there the disk is the limit
+      Codec plain{record.node.codec.kind};                                             // of any rate
       plain.mask = record.node.codec.mask;
       const bool copies = record.node.role == OpRole::Offload || record.node.role == OpRole::Prefetch;
       CodecUse &use = codecs[codecName(plain)];

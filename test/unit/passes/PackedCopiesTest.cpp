@@ -70,7 +70,9 @@ TEST_F(PackedCopies, HaveACodecWhoseSpeedIsKnown) {
 
 TEST_F(PackedCopies, GoWhereCopiesPack) {
   problem.home = Space::Storage;
-  EXPECT_EQ(message(), "buffer 'b1' is packed for the storage arena, which takes raw bytes");
+  EXPECT_EQ(message(), "");
+  plan.decisions[backward].codec = Codec::Zfp;
+  EXPECT_EQ(message(), "buffer 'b1' is packed with 'zfp' for the storage arena, whose copies cannot do that");
 }
 
 TEST_F(PackedCopies, CountAmongErrors) {

@@ -162,13 +162,15 @@ TEST(Transfers, AStreamForBothDirectionsServesCopiesInTheOrderOfTheirIssue) {
             std::string::npos);
 }
 
-TEST(Transfers, WhatGoesToStorageIsNotPacked) {
+TEST(Transfers, WhatGoesToStorageIsPackedInPieces) {
   Crowd crowd;
-  crowd.problem.codecRates = {{Codec::Fp16, 1e9}};
+  crowd.problem.codecRates = {{Codec::Fp16, 1e9}, {Codec(Codec::Zvc, 0, 4096), 1e9}};
   crowd.plan.decisions[0].codec = Codec::Fp16;
-  EXPECT_EQ(messageOf(checkPlan(crowd.problem, crowd.plan, 1 << 20)), "");
   crowd.problem.home = Space::Storage;
-  EXPECT_NE(messageOf(checkPlan(crowd.problem, crowd.plan, 1 << 20)).find("the storage arena, which takes raw bytes"),
+  EXPECT_EQ(messageOf(checkPlan(crowd.problem, crowd.plan, 1 << 20)), "");
+  crowd.plan.decisions[0].codec = Codec(Codec::Zvc, 0, 4096);
+  EXPECT_NE(messageOf(checkPlan(crowd.problem, crowd.plan, 1 << 20))
+                .find("'zvc:pool=4096' for the storage arena, whose copies cannot do that"),
             std::string::npos);
 }
 
