@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 
-SINGLE = ["fp16", "int8", "zfp"]
+SINGLE = ["fp16", "bf16", "int8", "zfp"]
 
 
 def measured(path, name, folder):
@@ -33,7 +33,7 @@ def command(options, device, network, precision, flags, profile):
     """The compiler's, for a shipped profile or, where `device` is None, this machine as it was calibrated."""
     model, batch, budget = network
     words = [options.sluicec, model, f"--batch={batch}", "--init=kaiming", f"--target={'host' if device in ('host', None) else 'cuda'}",
-             f"--precision={precision}", "--dropout=off", f"--memory-budget={budget}", "--host-budget=unlimited", *flags]
+             f"--precision={precision}", "--dropout=off", f"--memory-budget={budget}", f"--host-budget={getattr(options, 'home', 'unlimited')}", *flags]
     return words + ([f"--device={device}"] if device else []) + ([f"--profile={profile}"] if profile else [])
 
 
