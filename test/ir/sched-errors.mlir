@@ -273,8 +273,8 @@ sched.program @copy_c1_arena {
 sched.program @copy_c4_arena {
   %a = sched.buffer "a" device bytes(256)
   %b = sched.buffer "b" storage bytes(128)
-  // expected-error @below {{of 'a' of 256 bytes cannot pack 'tensor<8x8xf32>' with codec 'fp16' for the storage arena}}
-  sched.copy storage %a -> %b codec("fp16" : tensor<8x8xf32>) versions 0 -> 1
+  // expected-error @below {{of 'a' of 256 bytes cannot pack 'tensor<8x8xf32>' with codec 'zfp' for the storage arena}}
+  sched.copy storage %a -> %b codec("zfp" : tensor<8x8xf32>) versions 0 -> 1
 }
 
 // -----
