@@ -29,7 +29,7 @@ MixedSearch::MixedSearch(const Problem &problem, Bytes memory, const Options &op
   halved.codec = Codec::Fp16;
   if (combiner.can(Codec::Fp16) && copiesWith(problem, Codec::Fp16) && copyGains(halved))
     frame.codec = Codec::Fp16;
-  // A file is so slow that leaving zeros out pays although their share is an estimate.
+  // Where the link is a file, no codec is slower than it: leaving zeros out may gain and costs little.
   else if (const bool slow = factsOf(problem.home).packs == Packs::Pieces;
            combiner.can(Codec::Zvc) && numberKnob(options, "zvc", slow ? 1 : 0) > 0)
     frame.codec = Codec::Zvc;

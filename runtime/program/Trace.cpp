@@ -59,12 +59,12 @@ struct CodecUse {
 };
 
 /// Where a codec packed in device memory and in copies, the rate is that in device memory: copies may wait for the
-/// link.
+/// link. Those to storage do not count, because the disk is their limit.
 std::map<std::string, CodecUse> codecsIn(const std::vector<OpRecord> &records) {
   std::map<std::string, CodecUse> codecs;
   for (const OpRecord &record : records) {
-    if (record.bytes > 0 && record.node.codec && record.stream != StreamId::Storage) { // there the disk is the limit
-      Codec plain{record.node.codec.kind};                                             // of any rate
+    if (record.bytes > 0 && record.node.codec && record.stream != StreamId::Storage) {
+      Codec plain{record.node.codec.kind}; // of any rate
       plain.mask = record.node.codec.mask;
       const bool copies = record.node.role == OpRole::Offload || record.node.role == OpRole::Prefetch;
       CodecUse &use = codecs[codecName(plain)];
