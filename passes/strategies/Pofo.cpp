@@ -247,7 +247,9 @@ static Answer planPofo(const Problem &problem, Bytes memory, const Options &opti
                      "', which the target does not execute"};
   const Stages stages(problem, 100);
   const Chain chain = stages.chain();
-  const RotorTable rotor(chain, rotorSlots(chain, static_cast<int>(numberKnob(options, "slots", 0))));
+  const int slots = static_cast<int>(numberKnob(options, "slots", 0));
+  const std::shared_ptr<const RotorTable> table = rotorTable(chain, slots, options);
+  const RotorTable &rotor = *table;
   const size_t count = std::max(1.0, numberKnob(options, "sets", 4));
   const size_t limit = std::max(2.0, numberKnob(options, "limit", 24));
   auto tryMemory = [&](double bytes) {
@@ -259,7 +261,6 @@ static Answer planPofo(const Problem &problem, Bytes memory, const Options &opti
   };
   for (double factor : {1.0, 1.1, 1.3})
     tryMemory(factor * (memory - problem.base));
-  const int slots = static_cast<int>(numberKnob(options, "slots", 0));
   if (best.feasible) {
     improve(best, bestRematerialization(combiner, slots));
     return answerOf(best, "pofo", memory);

@@ -17,6 +17,7 @@ namespace sluice::planner {
 /// Stands for no limit, in bytes: more than any device or host has.
 constexpr Bytes noBudget = Bytes(1) << 60;
 
+class RotorTable; // Rotor.h
 struct SearchEnd; // MixedSearch.h
 
 /// Results that do not depend on the budget, kept for planning one problem with the same options again.
@@ -31,6 +32,8 @@ struct KnownPlans {
   std::vector<KnownPlans> fewer = {};
   /// Where mixed's last search ended; one among more actions goes on from there.
   std::shared_ptr<const SearchEnd> end = nullptr;
+  /// Of each chain that was planned, see rotorTable().
+  std::vector<std::shared_ptr<const RotorTable>> rotorTables = {};
 };
 
 /// What a call of runStrategy() may be told beside the problem and its memory.

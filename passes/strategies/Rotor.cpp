@@ -29,19 +29,27 @@
 #include <iterator>
 #include <limits>
 #include <set>
+#include <tuple>
+#include <utility>
 
 namespace sluice::planner {
 
 static constexpr float impossible = std::numeric_limits<float>::infinity();
 
 /// Ranges by their length, as the best of one is made of shorter ones.
-RotorTable::RotorTable(const Chain &chain, int slots)
-    : chain(chain), n(chain.uF.size()), slotCount(slots), unit(std::max(chainPeak(chain), 1e-9) / slots * (1 + 1e-12)) {
+RotorTable::RotorTable(Chain of, int slots)
+    : chain(std::move(of)), n(chain.uF.size()), slotCount(slots),
+      unit(std::max(chainPeak(chain), 1e-9) / slots * (1 + 1e-12)) {
   cost.assign(at(n - 1, n - 1) + slotCount + 1, impossible);
   choice.assign(cost.size(), 0);
   for (int length = 0; length < n; ++length)
     for (int i = 0; i + length < n; ++i)
       fill(i, i + length);
+}
+
+bool RotorTable::isOf(const Chain &other, int slots) const {
+  const auto sizes = [](const Chain &c) { return std::tie(c.uF, c.uB, c.x, c.y, c.exF, c.exB, c.saved); };
+  return slots == slotCount && sizes(other) == sizes(chain);
 }
 
 int RotorTable::size(double bytes) const { return static_cast<int>(std::ceil(bytes / unit - 1e-9)); }
@@ -184,24 +192,32 @@ std::vector<Recompute> segmentsOf(const Problem &problem, const Stages &stages, 
   return segments;
 }
 
-int rotorSlots(const Chain &chain, int wanted) {
-  return wanted > 0 ? wanted : static_cast<int>(std::clamp(1.2e9 / std::pow(chain.uF.size(), 3), 100.0, 300.0));
+std::shared_ptr<const RotorTable> rotorTable(const Chain &chain, int slots, const Options &options) {
+  if (slots == 0)
+    slots = static_cast<int>(std::clamp(1.2e9 / std::pow(chain.uF.size(), 3), 100.0, 300.0));
+  if (options.known)
+    for (const std::shared_ptr<const RotorTable> &table : options.known->rotorTables)
+      if (table->isOf(chain, slots))
+        return table;
+  auto table = std::make_shared<const RotorTable>(chain, slots);
+  if (options.known)
+    options.known->rotorTables.push_back(table);
+  return table;
 }
 
-// Memories with the time of a smaller one bring nothing new.
-std::vector<Plan> rotorPlans(const Problem &problem, int slots) {
+/// Schedules for every memory of the table, fewest bytes first, not yet completed by a Combiner. Memories with the time
+/// of a smaller one bring nothing new.
+static std::vector<Plan> rotorPlans(const Problem &problem, int slots, const Options &options) {
   const Stages stages(problem, 160);
-  const Chain chain = stages.chain();
-  slots = rotorSlots(chain, slots);
-  const RotorTable table(chain, slots);
+  const std::shared_ptr<const RotorTable> table = rotorTable(stages.chain(), slots, options);
   std::vector<Plan> plans;
   Seconds last = -1;
-  for (int m = 0; m <= slots; ++m) {
-    if (!std::isfinite(table.best(m)) || table.best(m) == last)
+  for (int m = 0; m <= table->slots(); ++m) {
+    if (!std::isfinite(table->best(m)) || table->best(m) == last)
       continue;
-    last = table.best(m);
+    last = table->best(m);
     Plan plan = keepPlan(problem);
-    plan.recomputes = segmentsOf(problem, stages, table.sequence(m));
+    plan.recomputes = segmentsOf(problem, stages, table->sequence(m));
     pruneRecomputes(problem, plan);
     plans.push_back(std::move(plan));
   }
@@ -210,7 +226,7 @@ std::vector<Plan> rotorPlans(const Problem &problem, int slots) {
 
 Attempt bestRematerialization(const Combiner &combiner, int slots) {
   Attempt best;
-  std::vector<Plan> plans = rotorPlans(combiner.problem, slots);
+  std::vector<Plan> plans = rotorPlans(combiner.problem, slots, combiner.options);
   for (auto plan = plans.rbegin(); plan != plans.rend(); ++plan) // fastest first, so that slower ones need no look
     improve(best, combiner.complete(std::move(*plan), {},
                                     best.feasible ? best.makespan : std::numeric_limits<Seconds>::infinity()));

@@ -4,9 +4,11 @@
 
 #include "passes/planner/Chain.h"
 #include "passes/planner/Plan.h"
+#include "passes/strategies/Registry.h"
 #include "passes/strategies/Stages.h"
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace sluice::planner {
@@ -21,8 +23,10 @@ struct StageRun {
 class RotorTable {
 public:
   /// Sizes are rounded up to `slots` parts of the chain's peak. O(L^3 * slots) time, O(L^2 * slots) memory.
-  RotorTable(const Chain &chain, int slots);
+  RotorTable(Chain chain, int slots);
 
+  /// True when the table is what the constructor would make of these.
+  bool isOf(const Chain &other, int slots) const;
   int slots() const { return slotCount; }
   double slotBytes() const { return unit; }
   /// Seconds with `m` slots for everything; infinite when impossible.
@@ -41,15 +45,16 @@ private:
   void emit(int m, int i, int l, std::vector<StageRun> &runs) const;
   size_t at(int i, int l) const { return (static_cast<size_t>(i) * n + l) * (slotCount + 1); }
 
-  const Chain &chain;
+  const Chain chain;
   const int n, slotCount;
   double unit;
   std::vector<float> cost;
   std::vector<int16_t> choice; ///< 0: impossible; 1: save everything (C2); j - i + 1: checkpoint x_j (C1)
 };
 
-/// Slots of the table: `wanted`, or for 0 as many as the length of the chain allows in about a second.
-int rotorSlots(const Chain &chain, int wanted);
+/// The chain's table, of `slots` parts, or for 0 of as many as the length of the chain allows in about a second. One in
+/// options.known is used again: it takes the most time of all and depends on no budget.
+std::shared_ptr<const RotorTable> rotorTable(const Chain &chain, int slots, const Options &options);
 
 /// Runs of whole stages, forward runs after the first being re-runs, as recompute segments of the op-level program.
 std::vector<Recompute> segmentsOf(const Problem &problem, const Stages &stages, const std::vector<StageRun> &runs);

@@ -12,14 +12,10 @@ namespace sluice::planner {
 /// keep's answer for a chain.
 ChainAnswer chainKeep(const Chain &chain, double memory, Release release, const Options &options);
 
-/// Rotor's schedules for every memory of its table, fewest bytes first; `slots` 0 chooses by length. Not yet completed
-/// by a Combiner.
-std::vector<Plan> rotorPlans(const Problem &problem, int slots);
-
 /// chen's best plan: of all segment lengths, or of that of so many segments.
 Attempt bestSegments(const Combiner &combiner, int segments);
 
-/// rotor's best plan; `slots` as for rotorPlans().
+/// rotor's best plan; `slots` as for rotorTable().
 Attempt bestRematerialization(const Combiner &combiner, int slots);
 
 /// GREEDY's choice on top of a plan: marks kept tensors of at least `smallest` bytes as offloaded, earliest-born first,

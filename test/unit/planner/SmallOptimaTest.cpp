@@ -221,4 +221,19 @@ TEST(SmallOptima, PofoEqualsEnumerationOfItsModel) {
   EXPECT_GT(offloads, 20);
 }
 
+// The table takes the most time of a long chain's planning, and is asked for at every memory that is tried.
+TEST(RotorTable, IsMadeOncePerChainAndSlots) {
+  const Chain chain = test::randomChain(1, 5), other = test::randomChain(2, 5);
+  KnownPlans known;
+  Options options;
+  options.known = &known;
+  const auto table = rotorTable(chain, 100, options);
+  EXPECT_EQ(rotorTable(chain, 100, options), table);
+  EXPECT_NE(rotorTable(chain, 50, options), table);
+  EXPECT_NE(rotorTable(other, 100, options), table);
+  EXPECT_EQ(known.rotorTables.size(), 3u);
+  EXPECT_EQ(rotorTable(other, 100, options)->best(80), RotorTable(other, 100).best(80));
+  EXPECT_TRUE(rotorTable(chain, 100, {})->isOf(chain, 100));
+}
+
 } // namespace sluice::planner
