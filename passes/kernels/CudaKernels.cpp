@@ -69,13 +69,15 @@ static FailureOr<int64_t> workspaceOf(Operation *op, int64_t limit) {
 // The library has many engines, but which of them run is known on the GPU alone; what plans can choose is how much they
 // are granted. Engines without any workspace are the exception; one that the smallest cut fits has a few MiB. The
 // gradient of an attention has one engine, which computes as many heads at once as the workspace holds matrices of
-// scores for.
+// scores for; with dropout so has the attention.
 FailureOr<std::vector<KernelAlgorithm>> sluice::cudaAlgorithms(Operation *op, int64_t limit, bool given) {
   constexpr int64_t little = int64_t(4) << 20, generous = int64_t(1) << 30;
   SmallVector<std::pair<int64_t, double>> grants{{limit, 1}, {little, 1.5}};
   if (limit / 4 > little)
     grants.insert(grants.begin() + 1, {limit / 4, 1.2});
-  if (isa<train::AttentionBackwardOp>(op) && !given)
+  auto attention = dyn_cast<train::AttentionOp>(op);
+  const bool scores = isa<train::AttentionBackwardOp>(op) || (attention && attention.getRatio().convertToFloat() > 0);
+  if (scores && !given)
     grants = {{generous, 1}, {limit, 1.8}, {little, 1.8 * 1.5}};
   std::vector<KernelAlgorithm> offered;
   for (auto [granted, slowness] : grants) {

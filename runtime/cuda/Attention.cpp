@@ -17,13 +17,14 @@ struct Attention::Impl {
 
 static std::shared_ptr<SharedEngine<AttentionEngine>> shared(const char *node, const AttentionProblem &p,
                                                              int64_t bytes) {
-  int32_t scale;
-  std::memcpy(&scale, &p.scale, sizeof scale);
-  const bool engine = cuda::attentionHasEngine(p.g, p.ratio, p.type);
+  int32_t scale, ratio;
+  std::memcpy(&scale, &p.scale, sizeof scale), std::memcpy(&ratio, &p.ratio, sizeof ratio);
+  const bool engine = cuda::attentionHasEngine(p.g, p.type);
   std::string key;
   auto add = [&key](int64_t word) { key += std::to_string(word) + " "; };
-  for (int64_t word : {static_cast<int64_t>(p.pass), p.g.members, p.g.rows, p.g.keys, p.g.depth, p.g.columns,
-                       int64_t{scale}, int64_t{p.causal}, int64_t{engine}, bytes, static_cast<int64_t>(p.type)})
+  for (int64_t word :
+       {static_cast<int64_t>(p.pass), p.g.members, p.g.rows, p.g.keys, p.g.depth, p.g.columns, int64_t{scale},
+        int64_t{ratio}, int64_t{p.causal}, int64_t{engine}, bytes, static_cast<int64_t>(p.type)})
     add(word);
   for (const AttentionView *view : {&p.g.q, &p.g.k, &p.g.v, &p.g.y}) {
     add(view->offset), add(view->row);
@@ -66,7 +67,7 @@ void Attention::forward(Stream &stream, const Tensor &q, const Tensor &k, const 
   void *space = stream.address(scratch);
   stream.launch(node, "attention", [&] {
     if (const AttentionEngine *engine = impl ? impl->engine->get() : nullptr)
-      engine->run(native(stream), operands, space);
+      engine->run(native(stream), operands, state, space);
     else
       tiledAttention(native(stream), problem, state, operands);
   });
@@ -83,7 +84,7 @@ void Attention::backward(Stream &stream, const Tensor &dy, const Tensor &q, cons
   void *space = stream.address(scratch);
   stream.launch(node, "attention_backward", [&] {
     if (const AttentionEngine *engine = impl ? impl->engine->get() : nullptr)
-      engine->run(native(stream), operands, space);
+      engine->run(native(stream), operands, state, space);
     else
       tiledAttentionGradient(native(stream), problem, state, operands);
   });

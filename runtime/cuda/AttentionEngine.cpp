@@ -2,11 +2,13 @@
 // Through cuDNN's graph API. Members are cuDNN's batch, of one head each.
 #include "runtime/cuda/AttentionEngine.h"
 
+#include "runtime/cuda/AttentionDraws.h"
 #include "runtime/cuda/Cut.h"
 #include "runtime/cuda/DescribedDevice.h"
 #include "runtime/cuda/Device.h"
 
 #include <optional>
+#include <type_traits>
 
 namespace sluice {
 
@@ -23,7 +25,8 @@ enum Uid : int64_t {
   ResultGradient,
   QueryGradient,
   KeyGradient,
-  ValueGradient
+  ValueGradient,
+  Kept
 };
 
 using Pointer = std::shared_ptr<fe::graph::Tensor_attributes>;
@@ -62,7 +65,8 @@ std::optional<Members> membersOf(const AttentionGeometry &g, int64_t parts) {
 
 /// The search for one engine.
 struct Choice {
-  /// The first engine for one part of the members; null, with a reason, where there is none within `granted` bytes.
+  /// The first engine for one part of the members; null, with a reason, where there is none within the bytes that what
+  /// is kept of the part leaves of `granted`.
   std::unique_ptr<fe::graph::Graph> choose(std::string &reason) const;
   bool splitsInto(int64_t count) const;
 
@@ -73,6 +77,9 @@ struct Choice {
   int64_t parts = 1;
 
 private:
+  fe::DataType_t storedType() const {
+    return problem.type == DataType::F16 ? fe::DataType_t::HALF : fe::DataType_t::BFLOAT16;
+  }
   /// [batch, heads, rows, columns]
   std::vector<int64_t> dimsOf(const Operand &o) const {
     const Members members = *membersOf(problem.g, parts);
@@ -94,14 +101,35 @@ private:
   void output(const Pointer &tensor, Uid uid, const Operand &o, fe::DataType_t type) const {
     tensor->set_output(true).set_dim(dimsOf(o)).set_stride(stridesOf(o)).set_uid(uid).set_data_type(type);
   }
+  /// What a dropout keeps: its matrix and the factors there and back.
+  template <typename Attributes> void setDropout(fe::graph::Graph &graph, Attributes &attributes) const;
   void describe(fe::graph::Graph &graph) const;
 };
+
+template <typename Attributes> void Choice::setDropout(fe::graph::Graph &graph, Attributes &attributes) const {
+  if (problem.ratio == 0)
+    return;
+  const AttentionGeometry &g = problem.g;
+  const Operand scores{g.rows, g.keys, g.rowMajor(g.rows, g.keys)};
+  const std::vector<int64_t> dims = dimsOf(scores);
+  const Pointer kept = graph.tensor(fe::graph::Tensor_attributes()
+                                        .set_name("kept")
+                                        .set_dim(dims)
+                                        .set_stride({dims[1] * dims[2] * dims[3], dims[2] * dims[3], dims[3], 1})
+                                        .set_uid(Kept)
+                                        .set_data_type(storedType()));
+  const auto factor = [&](float value) { return std::make_shared<fe::graph::Tensor_attributes>(value); };
+  if constexpr (std::is_same_v<Attributes, fe::graph::SDPA_attributes>)
+    attributes.set_dropout(kept, factor(1 / (1 - problem.ratio)));
+  else
+    attributes.set_dropout(kept, factor(1 / (1 - problem.ratio)), factor(1 - problem.ratio));
+}
 
 void Choice::describe(fe::graph::Graph &graph) const {
   const AttentionGeometry &g = problem.g;
   if (device) // the frontend asks the present one unless it is told
     graph.set_device_properties(device).set_sm_version(90).set_sm_count(132);
-  const fe::DataType_t stored = problem.type == DataType::F16 ? fe::DataType_t::HALF : fe::DataType_t::BFLOAT16;
+  const fe::DataType_t stored = storedType();
   graph.set_io_data_type(stored)
       .set_intermediate_data_type(fe::DataType_t::FLOAT)
       .set_compute_data_type(fe::DataType_t::FLOAT);
@@ -110,24 +138,26 @@ void Choice::describe(fe::graph::Graph &graph) const {
   const Pointer q = input(graph, "q", Query, queries, stored), k = input(graph, "k", Key, keys, stored),
                 v = input(graph, "v", Value, values, stored);
   if (problem.pass == AttentionPass::Forward) {
-    auto [y, sums] = graph.sdpa(q, k, v,
-                                fe::graph::SDPA_attributes()
-                                    .set_name("attention")
-                                    .set_generate_stats(true)
-                                    .set_attn_scale(problem.scale)
-                                    .set_causal_mask(problem.causal));
+    fe::graph::SDPA_attributes attributes;
+    attributes.set_name("attention")
+        .set_generate_stats(true)
+        .set_attn_scale(problem.scale)
+        .set_causal_mask(problem.causal);
+    setDropout(graph, attributes);
+    auto [y, sums] = graph.sdpa(q, k, v, attributes);
     output(y, Result, results, stored);
     output(sums, Logsumexp, logsumexp, fe::DataType_t::FLOAT);
     return;
   }
-  auto [dq, dk, dv] = graph.sdpa_backward(q, k, v, input(graph, "y", Result, results, stored),
-                                          input(graph, "dy", ResultGradient, results, stored),
-                                          input(graph, "logsumexp", Logsumexp, logsumexp, fe::DataType_t::FLOAT),
-                                          fe::graph::SDPA_backward_attributes()
-                                              .set_name("attention_backward")
-                                              .set_attn_scale(problem.scale)
-                                              .set_causal_mask(problem.causal)
-                                              .set_deterministic_algorithm(true));
+  fe::graph::SDPA_backward_attributes attributes;
+  attributes.set_name("attention_backward")
+      .set_attn_scale(problem.scale)
+      .set_causal_mask(problem.causal)
+      .set_deterministic_algorithm(true);
+  setDropout(graph, attributes);
+  auto [dq, dk, dv] = graph.sdpa_backward(
+      q, k, v, input(graph, "y", Result, results, stored), input(graph, "dy", ResultGradient, results, stored),
+      input(graph, "logsumexp", Logsumexp, logsumexp, fe::DataType_t::FLOAT), attributes);
   output(dq, QueryGradient, queries, stored);
   output(dk, KeyGradient, keys, stored);
   output(dv, ValueGradient, values, stored);
@@ -146,10 +176,11 @@ std::unique_ptr<fe::graph::Graph> Choice::choose(std::string &reason) const {
     return nullptr;
   }
   graph->deselect_numeric_notes({fe::NumericalNote_t::NONDETERMINISTIC});
+  const int64_t left = granted - cuda::attentionKeptBytes(problem.g, problem.ratio, problem.g.members / parts);
   for (int64_t i = 0; i < graph->get_execution_plan_count(); ++i)
-    if (graph->build_plan_at_index(handle, i).is_good() && graph->get_workspace_size() <= granted)
+    if (graph->build_plan_at_index(handle, i).is_good() && graph->get_workspace_size() <= left)
       return graph;
-  reason = "cuDNN has no deterministic engine for it within " + std::to_string(granted) +
+  reason = "cuDNN has no deterministic engine for it within " + std::to_string(left) +
            " bytes of workspace; a larger --workspace-limit may help";
   return nullptr;
 }
@@ -172,9 +203,8 @@ AttentionEngine::~AttentionEngine() = default;
 std::unique_ptr<AttentionEngine> AttentionEngine::choose(const AttentionProblem &problem, int64_t bytes,
                                                          std::string &reason, const std::string &device) {
   const AttentionGeometry &g = problem.g;
-  if (!cuda::attentionHasEngine(g, problem.ratio, problem.type)) {
-    reason = "cuDNN's attention is asked where there is no mask but the causal one, no dropout, and rows are of 8, 16, "
-             "... numbers";
+  if (!cuda::attentionHasEngine(g, problem.type)) {
+    reason = "cuDNN's attention is asked where there is no mask but the causal one, and rows are of 8, 16, ... numbers";
     return nullptr;
   }
   std::shared_ptr<fe::DeviceProperties> described;
@@ -183,7 +213,8 @@ std::unique_ptr<AttentionEngine> AttentionEngine::choose(const AttentionProblem 
   reason = "cuDNN's engine starts at multiples of 16 bytes, and the parts that fit the workspace do not";
   Choice choice{problem, bytes, described, described ? nullptr : Device::get().builder()};
   // Workspaces follow the estimate, so that the first number of parts that is tried nearly always fits.
-  for (choice.parts = cuda::attentionParts(bytes, problem.pass, g); choice.parts <= g.members; ++choice.parts) {
+  for (choice.parts = cuda::attentionParts(bytes, problem.pass, g, problem.ratio); choice.parts <= g.members;
+       ++choice.parts) {
     if (!choice.splitsInto(choice.parts))
       continue;
     if (std::unique_ptr<fe::graph::Graph> graph = choice.choose(reason)) {
@@ -191,7 +222,7 @@ std::unique_ptr<AttentionEngine> AttentionEngine::choose(const AttentionProblem 
       return std::unique_ptr<AttentionEngine>(
           new AttentionEngine(problem, choice.parts, std::make_unique<Plan>(Plan{std::move(graph)})));
     }
-    if (problem.pass == AttentionPass::Forward)
+    if (problem.pass == AttentionPass::Forward && problem.ratio == 0)
       break; // more parts do not take less
   }
   return nullptr;
@@ -204,12 +235,14 @@ std::string AttentionEngine::name() const {
   return plan->graph->get_plan_name(name).is_good() ? name : "";
 }
 
-void AttentionEngine::run(cudaStream_t stream, const AttentionOperands &o, void *workspace) const {
+void AttentionEngine::run(cudaStream_t stream, const AttentionOperands &o, const DeviceState *state,
+                          void *workspace) const {
   const AttentionGeometry &g = problem.g;
   cudnnHandle_t handle = Device::get().cudnn;
   if (cudnnSetStream(handle, stream) != CUDNN_STATUS_SUCCESS)
     throw DeviceError("CUDA cuDNN does not take the stream");
   const int64_t members = g.members / count;
+  char *own = static_cast<char *>(workspace) + cuda::attentionKeptBytes(g, problem.ratio, members);
   for (int64_t part = 0; part < count; ++part) {
     auto at = [&](const void *data, const AttentionView &view) -> void * {
       return static_cast<char *>(const_cast<void *>(data)) + 2 * g.start(view, part * members);
@@ -225,7 +258,11 @@ void AttentionEngine::run(cudaStream_t stream, const AttentionOperands &o, void 
       pack[KeyGradient] = at(o.dk, g.k);
       pack[ValueGradient] = at(o.dv, g.v);
     }
-    if (auto status = plan->graph->execute(handle, pack, workspace); status.is_bad())
+    if (problem.ratio > 0) {
+      drawKept(stream, problem, state, part * members, members, workspace);
+      pack[Kept] = workspace;
+    }
+    if (auto status = plan->graph->execute(handle, pack, own); status.is_bad())
       throw DeviceError("CUDA cuDNN cannot run an attention: " + status.get_message());
   }
 }

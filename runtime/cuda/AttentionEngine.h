@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which of cuDNN's engines runs an attention of halves. The first of cuDNN's own ranking that is deterministic; the
-// backward ones have a matrix [rows, keys] of halves for each member in their workspace, so that the members are cut
-// into as few parts as it fits. cuDNN takes neither our dropout's draws nor, as far as is documented, rows that a mask
-// hides entirely: those stay with our own kernels (AttentionTiles.h).
+// backward ones have a matrix [rows, keys] of halves for each member in their workspace, and what a dropout keeps is
+// another one in front of it, in both passes, so that the members are cut into as few parts as it fits. As far as is
+// documented, cuDNN does not take rows that a mask hides entirely: masks stay with our own kernels (AttentionTiles.h).
 #pragma once
 
 #include "runtime/cuda/AttentionTiles.h"
@@ -27,8 +27,9 @@ public:
   /// cuDNN's name of the engine and its knobs.
   std::string name() const;
 
-  /// Enqueues all parts; `workspace` has as many bytes as were granted. Throws DeviceError.
-  void run(cudaStream_t stream, const AttentionOperands &operands, void *workspace) const;
+  /// Enqueues all parts; `workspace` has as many bytes as were granted, `state` is the step's where there is dropout.
+  /// Throws DeviceError.
+  void run(cudaStream_t stream, const AttentionOperands &operands, const DeviceState *state, void *workspace) const;
 
 private:
   struct Plan;

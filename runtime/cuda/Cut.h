@@ -119,26 +119,35 @@ inline bool hasWholeRows(const AttentionGeometry &g, const AttentionView &view) 
 }
 
 /// Whether cuDNN is asked for an attention, see AttentionEngine.h.
-inline bool attentionHasEngine(const AttentionGeometry &g, float ratio, DataType type) {
-  return isHalf(type) && !g.mask.present && ratio == 0 && g.depth % 8 == 0 && g.columns % 8 == 0 &&
-         hasWholeRows(g, g.q) && hasWholeRows(g, g.k) && hasWholeRows(g, g.v) && hasWholeRows(g, g.y);
+inline bool attentionHasEngine(const AttentionGeometry &g, DataType type) {
+  return isHalf(type) && !g.mask.present && g.depth % 8 == 0 && g.columns % 8 == 0 && hasWholeRows(g, g.q) &&
+         hasWholeRows(g, g.k) && hasWholeRows(g, g.v) && hasWholeRows(g, g.y);
 }
 
 /// What its engine has of each member in the backward pass: the slopes of all scores, and a number a row.
-inline int64_t attentionMemberBytes(const AttentionGeometry &g) {
+inline int64_t attentionMemberBytes(AttentionPass pass, const AttentionGeometry &g) {
   auto whole = [](int64_t extent) { return (extent + 127) / 128 * 128; };
-  return 2 * whole(g.rows) * whole(g.keys) + 4 * g.rows;
+  return pass == AttentionPass::Forward ? 0 : 2 * whole(g.rows) * whole(g.keys) + 4 * g.rows;
 }
 /// What it has beside, forward too.
 constexpr int64_t attentionFixedBytes = 256;
 
+/// What a dropout keeps of the scores of `members`, which the engine reads: halves, in front of what it writes.
+inline int64_t attentionKeptBytes(const AttentionGeometry &g, float ratio, int64_t members) {
+  return ratio > 0 ? scratchPart(2 * members * g.rows * g.keys) : 0;
+}
+
+/// Of an attention that is computed in `parts` of the members.
+inline int64_t attentionBytes(AttentionPass pass, const AttentionGeometry &g, float ratio, int64_t parts) {
+  const int64_t members = g.members / parts;
+  return attentionKeptBytes(g, ratio, members) +
+         scratchPart(attentionFixedBytes + members * attentionMemberBytes(pass, g));
+}
+
 /// In how many parts the members are computed, one at least and no more than there are.
-inline int64_t attentionParts(int64_t limit, AttentionPass pass, const AttentionGeometry &g) {
-  const int64_t fits = (limit - attentionFixedBytes) / attentionMemberBytes(g);
-  if (pass == AttentionPass::Forward || fits >= g.members)
-    return 1;
-  int64_t parts = fits < 1 ? g.members : (g.members + fits - 1) / fits;
-  while (g.members % parts)
+inline int64_t attentionParts(int64_t limit, AttentionPass pass, const AttentionGeometry &g, float ratio) {
+  int64_t parts = 1;
+  while (parts < g.members && (g.members % parts || attentionBytes(pass, g, ratio, parts) > limit))
     ++parts;
   return parts;
 }
@@ -146,10 +155,9 @@ inline int64_t attentionParts(int64_t limit, AttentionPass pass, const Attention
 /// 0 where our own kernels compute it.
 inline int64_t attentionScratch(int64_t limit, AttentionPass pass, const AttentionGeometry &g, float ratio,
                                 DataType type) {
-  if (!attentionHasEngine(g, ratio, type))
+  if (!attentionHasEngine(g, type))
     return 0;
-  const int64_t members = pass == AttentionPass::Forward ? 0 : g.members / attentionParts(limit, pass, g);
-  const int64_t bytes = scratchPart(attentionFixedBytes + members * attentionMemberBytes(g));
+  const int64_t bytes = attentionBytes(pass, g, ratio, attentionParts(limit, pass, g, ratio));
   return bytes <= limit ? bytes : 0;
 }
 

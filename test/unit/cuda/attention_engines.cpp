@@ -17,6 +17,8 @@ struct Case {
   bool causal;
   int64_t parts; ///< of the members, going backward with 64 MiB
   AttentionViews views = {};
+  float ratio = 0;
+  int64_t forwardParts = 1, wholeParts = 1; ///< going forward with 64 MiB, and backward with 1 GiB
 };
 std::ostream &operator<<(std::ostream &out, const Case &c) { return out << c.name; }
 
@@ -41,7 +43,9 @@ const Case cases[] = {
      4,
      {{0, 2359296, 64, 2304}, {768, 2359296, 64, 2304}, {1536, 2359296, 64, 2304}, {0, 786432, 64, 768}}},
     {"gpt2", {32, 12, 1024, 64}, {32, 12, 1024, 64}, {32, 12, 1024, 64}, true, 16},
-    {"narrow", {2, 8, 50, 24}, {2, 8, 50, 24}, {2, 8, 50, 24}, false, 1}};
+    {"narrow", {2, 8, 50, 24}, {2, 8, 50, 24}, {2, 8, 50, 24}, false, 1},
+    {"gpt2_dropout", {32, 12, 1024, 64}, {32, 12, 1024, 64}, {32, 12, 1024, 64}, true, 32, {}, 0.1f, 16, 2},
+    {"vit_b_16_dropout", {64, 12, 197, 64}, {64, 12, 197, 64}, {64, 12, 197, 64}, false, 3, {}, 0.1f}};
 
 class AttentionEngines : public testing::TestWithParam<Case> {
 protected:
@@ -55,8 +59,8 @@ protected:
   std::unique_ptr<AttentionEngine> choose(AttentionPass pass, int64_t limit, DataType type) {
     const Case &c = GetParam();
     const AttentionGeometry g("attention", c.q, c.k, c.v, {}, {}, c.views);
-    const int64_t granted = cuda::attentionScratch(limit, pass, g, 0, type);
-    auto engine = AttentionEngine::choose({pass, g, 0.125f, c.causal, 0, 0, type}, granted, reason, device);
+    const int64_t granted = cuda::attentionScratch(limit, pass, g, c.ratio, type);
+    auto engine = AttentionEngine::choose({pass, g, 0.125f, c.causal, c.ratio, 0, type}, granted, reason, device);
     if (engine) {
       EXPECT_LE(engine->workspaceBytes(), granted);
     }
@@ -69,13 +73,13 @@ TEST_P(AttentionEngines, AreFoundWithinTheWorkspaceThatThePlanHasForThem) {
   for (DataType type : {DataType::BF16, DataType::F16}) {
     const auto forward = choose(AttentionPass::Forward, int64_t{64} << 20, type);
     ASSERT_TRUE(forward) << reason;
-    EXPECT_EQ(forward->parts(), 1);
+    EXPECT_EQ(forward->parts(), GetParam().forwardParts);
     const auto backward = choose(AttentionPass::Backward, int64_t{64} << 20, type);
     ASSERT_TRUE(backward) << reason;
     EXPECT_EQ(backward->parts(), GetParam().parts);
     const auto whole = choose(AttentionPass::Backward, int64_t{1} << 30, type); // what plans may grant, see CudaKernels
     ASSERT_TRUE(whole) << reason;
-    EXPECT_EQ(whole->parts(), 1);
+    EXPECT_EQ(whole->parts(), GetParam().wholeParts);
   }
 }
 

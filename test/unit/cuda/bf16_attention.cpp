@@ -11,6 +11,8 @@ struct Case {
   Shape q, k, v, mask;
   bool causal;
   bool hides = false; ///< whole rows, by numbers that are added or in place of scores
+  float ratio = 0;    ///< of dropout
+  Algorithm algorithm = {};
 };
 std::ostream &operator<<(std::ostream &out, const Case &c) { return out << c.name; }
 
@@ -50,7 +52,7 @@ protected:
                  dv = output(c.v);
     auto kernel = [&](AttentionPass pass) {
       return Attention("attention", pass, c.q, c.k, c.v, 0.3f,
-                       {c.mask, c.hides ? c.mask : Shape(), c.causal, 0, 0, type});
+                       {c.mask, c.hides ? c.mask : Shape(), c.causal, c.ratio, 77, type, c.algorithm});
     };
     const Attention forward = kernel(AttentionPass::Forward), backward = kernel(AttentionPass::Backward);
     forward.forward(h.session.compute, q, k, v, mask, kept, result, logs, h.workspace(forward));
@@ -71,13 +73,17 @@ TEST_P(HALF(Attention), IsThatOfFloatsButForRounding) {
 
 INSTANTIATE_HALVES(
     HALF(Attention),
-    testing::Values(Case{"heads", {2, 3, 64, 16}, {2, 3, 64, 16}, {2, 3, 64, 16}, {}, false},
-                    Case{"causal", {2, 3, 70, 8}, {2, 3, 70, 8}, {2, 3, 70, 8}, {}, true},
-                    Case{"cross", {4, 20, 64}, {4, 130, 64}, {4, 130, 32}, {}, false},
-                    Case{"odd_rows", {3, 5, 8}, {3, 7, 8}, {3, 7, 8}, {}, false},
-                    Case{"odd_depth", {3, 5, 6}, {3, 7, 6}, {3, 7, 5}, {}, false},
-                    Case{"masked", {2, 2, 16, 8}, {2, 2, 16, 8}, {2, 2, 16, 8}, {2, 1, 1, 16}, false},
-                    Case{"hidden", {2, 2, 16, 8}, {2, 2, 16, 8}, {2, 2, 16, 8}, {2, 1, 1, 16}, false, true}),
+    testing::Values(
+        Case{"heads", {2, 3, 64, 16}, {2, 3, 64, 16}, {2, 3, 64, 16}, {}, false},
+        Case{"causal", {2, 3, 70, 8}, {2, 3, 70, 8}, {2, 3, 70, 8}, {}, true},
+        Case{"cross", {4, 20, 64}, {4, 130, 64}, {4, 130, 32}, {}, false},
+        Case{"dropout", {2, 3, 64, 16}, {2, 3, 64, 16}, {2, 3, 64, 16}, {}, false, false, 0.2f},
+        Case{"causal_dropout", {2, 3, 70, 8}, {2, 3, 70, 8}, {2, 3, 70, 8}, {}, true, false, 0.2f},
+        Case{"dropout_in_parts", {4, 200, 64}, {4, 130, 64}, {4, 130, 32}, {}, false, false, 0.5f, {"", 1, 190000}},
+        Case{"odd_rows", {3, 5, 8}, {3, 7, 8}, {3, 7, 8}, {}, false},
+        Case{"odd_depth", {3, 5, 6}, {3, 7, 6}, {3, 7, 5}, {}, false},
+        Case{"masked", {2, 2, 16, 8}, {2, 2, 16, 8}, {2, 2, 16, 8}, {2, 1, 1, 16}, false},
+        Case{"hidden", {2, 2, 16, 8}, {2, 2, 16, 8}, {2, 2, 16, 8}, {2, 1, 1, 16}, false, true}),
     [](const auto &info) { return info.param.name; });
 
 } // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuDNN's attention as its frontend describes it: y = softmax(scale * q k^T) v, with the logarithm of each row's sum of
-// exponentials, and its gradients. Sums are in double; what is stored is rounded.
+// cuDNN's attention as its frontend describes it: y = dropout(softmax(scale * q k^T)) v, with the logarithm of each
+// row's sum of exponentials, and its gradients. Sums are in double; what is stored is rounded.
 #pragma once
 
 #include <cmath>
@@ -11,11 +11,16 @@ namespace graph {
 template <int Pass> struct Attention_attributes {
   float scale = 1;
   bool causal = false;
+  std::shared_ptr<Tensor_attributes> kept = {}, factor = {};
   Attention_attributes &set_name(const std::string &) { return *this; }
   Attention_attributes &set_generate_stats(bool) { return *this; }
   Attention_attributes &set_deterministic_algorithm(bool) { return *this; }
   Attention_attributes &set_attn_scale(float value) { return scale = value, *this; }
   Attention_attributes &set_causal_mask(bool value) { return causal = value, *this; }
+  Attention_attributes &set_dropout(std::shared_ptr<Tensor_attributes> mask, std::shared_ptr<Tensor_attributes> scale,
+                                    std::shared_ptr<Tensor_attributes> = {}) {
+    return kept = mask, factor = scale, *this;
+  }
 };
 using SDPA_attributes = Attention_attributes<0>;
 using SDPA_backward_attributes = Attention_attributes<1>;
@@ -25,7 +30,7 @@ struct EmulatedAttention {
   using Pack = std::unordered_map<int64_t, void *>;
   float scale = 1;
   bool causal = false;
-  Pointer q = {}, k = {}, v = {}, y = {}, sums = {}, dy = {}, dq = {}, dk = {}, dv = {};
+  Pointer kept = {}, factor = {}, q = {}, k = {}, v = {}, y = {}, sums = {}, dy = {}, dq = {}, dk = {}, dv = {};
 
   int64_t members() const { return q->dim[0] * q->dim[1]; }
   bool refused() const { return q->type == DataType_t::FLOAT || q->dim[3] % 8 != 0 || v->dim[3] % 8 != 0; }
@@ -61,6 +66,11 @@ private:
     return causal && key > row ? -INFINITY : static_cast<double>(scale) * dot(pack, q, row, k, key, member);
   }
 
+  /// What dropout makes of a value at this place.
+  double dropped(Pack &pack, int64_t member, int64_t row, int64_t key, double value) const {
+    return kept ? value * get(pack, kept, member, row, key) * factor->scalar : value;
+  }
+
   void forward(Pack &pack, int64_t member) const {
     const int64_t keys = k->dim[2];
     std::vector<double> p(static_cast<size_t>(keys));
@@ -72,7 +82,8 @@ private:
       for (int64_t column = 0; column < v->dim[3]; ++column) {
         double result = 0;
         for (int64_t key = 0; key < keys; ++key)
-          result += p[static_cast<size_t>(key)] / sum * get(pack, v, member, key, column);
+          result +=
+              dropped(pack, member, row, key, p[static_cast<size_t>(key)] / sum) * get(pack, v, member, key, column);
         put(pack, y, member, row, column, result);
       }
     }
@@ -86,7 +97,9 @@ private:
       for (int64_t key = 0; key < keys; ++key) {
         const auto i = static_cast<size_t>(row * keys + key);
         p[i] = std::exp(score(pack, member, row, key) - get(pack, sums, member, row, 0));
-        slopes[i] = static_cast<double>(scale) * p[i] * (dot(pack, dy, row, v, key, member) - whole);
+        const double slope = dropped(pack, member, row, key, dot(pack, dy, row, v, key, member));
+        slopes[i] = static_cast<double>(scale) * p[i] * (slope - whole);
+        p[i] = dropped(pack, member, row, key, p[i]);
       }
     }
     auto product = [&](const Pointer &to, const Pointer &from, const std::vector<double> &factors, bool turned) {

@@ -43,6 +43,9 @@ struct Tensor_attributes {
   std::vector<int64_t> dim, stride;
   int64_t uid = 0;
   DataType_t type = DataType_t::FLOAT;
+  double scalar = 0;
+  Tensor_attributes() = default;
+  explicit Tensor_attributes(float value) : scalar(static_cast<double>(value)) {}
   Tensor_attributes &set_name(const std::string &) { return *this; }
   Tensor_attributes &set_dim(std::vector<int64_t> value) { return dim = value, *this; }
   Tensor_attributes &set_stride(std::vector<int64_t> value) { return stride = value, *this; }
@@ -117,13 +120,13 @@ public:
   Pointer conv_wgrad(Pointer dy, Pointer x, const Conv_wgrad_attributes &a) { return keep(a, x, made, dy, made); }
 
   std::array<Pointer, 2> sdpa(Pointer q, Pointer k, Pointer v, const SDPA_attributes &a) {
-    attention = {a.scale, a.causal, q, k, v};
+    attention = {a.scale, a.causal, a.kept, a.factor, q, k, v};
     attention.y = std::make_shared<Tensor_attributes>(), attention.sums = std::make_shared<Tensor_attributes>();
     return {attention.y, attention.sums};
   }
   std::array<Pointer, 3> sdpa_backward(Pointer q, Pointer k, Pointer v, Pointer y, Pointer dy, Pointer sums,
                                        const SDPA_backward_attributes &a) {
-    attention = {a.scale, a.causal, q, k, v, y, sums, dy};
+    attention = {a.scale, a.causal, a.kept, a.factor, q, k, v, y, sums, dy};
     for (Pointer *gradient : {&attention.dq, &attention.dk, &attention.dv})
       *gradient = std::make_shared<Tensor_attributes>();
     return {attention.dq, attention.dk, attention.dv};
