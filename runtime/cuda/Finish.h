@@ -26,11 +26,11 @@ struct ChunkGrid {
 
 namespace detail {
 
-/// Adds the lanes of a block in order; partials of this task.
+/// Adds the lanes of a block in order; partials of this task. `shared`: Cut::threads * Vector of shared memory, in
+/// which threads may still read what was there.
 template <int Sums, int Vector, typename View, typename Total>
 __device__ inline void storePartials(const View &view, const Total (&totals)[Sums][Vector], double *partials,
-                                     int64_t tile, int64_t chunk) {
-  __shared__ double shared[Cut::threads * Vector];
+                                     int64_t tile, int64_t chunk, double *shared) {
   const int across = view.width * Vector, lanes = Cut::threads / view.width;
   const int column = static_cast<int>(threadIdx.x) % view.width, lane = static_cast<int>(threadIdx.x) / view.width;
 #pragma unroll // totals stay in registers

@@ -6,7 +6,7 @@
 // walked as FusedStream.h says.
 #pragma once
 
-#include "runtime/cuda/FusedStream.h"
+#include "runtime/cuda/FusedQueue.h"
 
 namespace sluice {
 
@@ -78,7 +78,8 @@ __device__ inline void fusedTask(const F &f, const FusedView<F::inputs + F::outp
   }
   if constexpr (F::sums > 0) {
     drain(run, totals);
-    storePartials(view, totals, p.partials, task.tile, task.chunk);
+    __shared__ double shared[Cut::threads * vector];
+    storePartials(view, totals, p.partials, task.tile, task.chunk, shared);
     finishSums<F::sums, vector>(view, p.partials, p.sum, p.counters, task.tile, task.chunk);
   }
 }
@@ -87,7 +88,9 @@ __device__ inline void fusedTask(const F &f, const FusedView<F::inputs + F::outp
 template <typename F, int Group, bool Streamed>
 __global__ void __launch_bounds__(Cut::threads, Streamed ? FusedStream<F>::blocks : 1)
     fusedKernel(F f, FusedView<F::inputs + F::outputs, F::sums> view, FusedPointers<F> p) {
-  if constexpr (Streamed)
+  if constexpr (Streamed && Group == FusedWalk<F>::vector && FusedStream<F>::queues())
+    queuedTask<F>(f, view, p);
+  else if constexpr (Streamed)
     streamedTask<F, Group>(f, view, p);
   else
     fusedTask<F, Group>(f, view, p, std::make_index_sequence<F::inputs>());

@@ -14,10 +14,20 @@ template <typename F> struct FusedStream {
   using Walk = FusedWalk<F>;
   static constexpr int parts = Walk::vector / 4; ///< of a thread's columns, four of which are computed at a time
   static constexpr int vectors = Walk::vectorsOf(F::inputs);
-  static constexpr int together = Walk::images() < (F::sums > 0 ? 3 : 2) ? 4 : 2; ///< rows
+  /// Sums of halves alone, whose rows can come through a RowQueue: sums take the registers that rows would.
+  static constexpr bool queues() {
+    bool all = F::sums > 0 && Walk::images() > 0 && Walk::images() <= 4;
+    for (int i = 0; i < F::inputs; ++i)
+      all = all && (Walk::isVector(i) || (stepOf<F>(i) && isHalf(typeOf<F>(i))));
+    return all;
+  }
+  /// Rows that are computed at a time.
+  static constexpr int together = queues()                                 ? (Walk::images() < 3 ? 2 : 1)
+                                  : Walk::images() < (F::sums > 0 ? 3 : 2) ? 4
+                                                                           : 2;
   /// That a multiprocessor is to hold at least, which bounds the registers of a thread. Sums have few blocks, and keep
   /// one in registers for each column.
-  static constexpr int blocks = F::sums > 0 ? 2 : Walk::images() < 3 ? 4 : 3;
+  static constexpr int blocks = queues() ? 3 : F::sums > 0 ? 2 : Walk::images() < 3 ? 4 : 3;
   /// Neighbouring threads read neighbouring 16 bytes of each part, which is what banks are made for.
   using Vectors = float4[vectors > 0 ? vectors : 1][parts][Cut::mostColumns / Walk::vector];
 };
@@ -177,6 +187,32 @@ __device__ inline void storeRows(HeldRows<F, I, std::index_sequence<O...>> &rows
        ...);
 }
 
+/// The region for the rows that a thread has, and its results.
+template <typename F, int Group, typename I, typename O>
+__device__ inline void computeRows(const F &f, HeldRows<F, I, O> &rows,
+                                   const FusedView<F::inputs + F::outputs, F::sums> &view, const FusedPointers<F> &p,
+                                   const FusedTask<F> &task, const typename FusedStream<F>::Vectors &shared,
+                                   Element &element, typename FusedWalk<F>::Sums &run) {
+  using Stream = FusedStream<F>;
+#pragma unroll
+  for (int part = 0; part < Stream::parts; ++part) {
+    [[maybe_unused]] float vectors[Stream::vectors + 1][4];
+#pragma unroll
+    for (int v = 0; v < Stream::vectors; ++v) {
+      const float4 four = shared[v][part][task.place];
+      vectors[v][0] = four.x, vectors[v][1] = four.y, vectors[v][2] = four.z, vectors[v][3] = four.w;
+    }
+#pragma unroll
+    for (int u = 0; u < Stream::together; ++u) {
+      if (rows.count[u] == 0)
+        continue;
+      element.index = static_cast<uint64_t>((rows.first + u * task.lanes) * view.rowExtent + task.column);
+      computeFour<F, Group>(f, rows, u, part, vectors, element, run);
+    }
+  }
+  storeRows<F, Group>(rows, view, p, task);
+}
+
 template <typename F, int Group>
 __device__ inline void streamedTask(const F &f, const FusedView<F::inputs + F::outputs, F::sums> &view,
                                     const FusedPointers<F> &p) {
@@ -196,29 +232,14 @@ __device__ inline void streamedTask(const F &f, const FusedView<F::inputs + F::o
     __syncthreads();
   }
   while (rows.first < task.end) {
-#pragma unroll
-    for (int part = 0; part < Stream::parts; ++part) {
-      [[maybe_unused]] float vectors[Stream::vectors + 1][4];
-#pragma unroll
-      for (int v = 0; v < Stream::vectors; ++v) {
-        const float4 four = shared[v][part][task.place];
-        vectors[v][0] = four.x, vectors[v][1] = four.y, vectors[v][2] = four.z, vectors[v][3] = four.w;
-      }
-#pragma unroll
-      for (int u = 0; u < Stream::together; ++u) {
-        if (rows.count[u] == 0)
-          continue;
-        element.index = static_cast<uint64_t>((rows.first + u * task.lanes) * view.rowExtent + task.column);
-        computeFour<F, Group>(f, rows, u, part, vectors, element, run);
-      }
-    }
-    storeRows<F, Group>(rows, view, p, task);
+    computeRows<F, Group>(f, rows, view, p, task, shared, element, run);
     rows.first += task.lanes * Stream::together;
     if (rows.first < task.end)
       askForRows<F, Group>(rows, view, p, task);
   }
   if constexpr (F::sums > 0) {
-    storePartials(view, run, p.partials, task.tile, task.chunk);
+    __shared__ double sums[Cut::threads * FusedWalk<F>::vector];
+    storePartials(view, run, p.partials, task.tile, task.chunk, sums);
     finishSums<F::sums, FusedWalk<F>::vector>(view, p.partials, p.sum, p.counters, task.tile, task.chunk);
   }
 }

@@ -5,7 +5,7 @@
 #include "runtime/Fused.h"
 #include "runtime/cuda/Device.h"
 #include "runtime/cuda/Gather.h"
-#include "runtime/cuda/Held.h"
+#include "runtime/cuda/RowQueue.h"
 
 namespace sluice {
 
@@ -99,57 +99,90 @@ __device__ void finishStatistics(const StatisticsView &view, const StatisticsPoi
                      });
 }
 
-/// Rows and sums as in fused regions: rows of halves come several at a time, are held as they are stored, and are added
-/// in float alone.
+/// What a block of statisticsKernel() has to do, for a thread.
+template <typename T> struct StatisticsTask {
+  static constexpr int vector = detail::columnsOf<T>;
+  int64_t tile, chunk, column, begin, end;
+  int lanes;
+
+  __device__ explicit StatisticsTask(const StatisticsView &view)
+      : tile(blockIdx.x % view.tiles), chunk(blockIdx.x / view.tiles),
+        column((tile * view.width + threadIdx.x % view.width) * vector), begin(chunk * view.rowsPerChunk),
+        end(column < view.rowExtent ? min(view.rows, begin + view.rowsPerChunk) : begin),
+        lanes(Cut::threads / view.width) {}
+  __device__ int64_t firstRow(const StatisticsView &view) const { return begin + threadIdx.x / view.width; }
+};
+
+/// Adds a row's distances from the chunk's first one, and their squares.
+template <typename Held, int Vector>
+__device__ inline void addRow(float (&run)[2][Vector], const Held &held, const float (&origin)[Vector]) {
+#pragma unroll
+  for (int i = 0; i < Vector; ++i) {
+    const float distance = held.at(i) - origin[i];
+    run[0][i] += distance;
+    run[1][i] += distance * distance;
+  }
+}
+
+/// Rows and sums as in fused regions: short runs are added in float, the rest in double, those of halves in float
+/// alone.
 template <typename T, int Group>
-__global__ void __launch_bounds__(Cut::threads, sizeof(T) == 2 ? 4 : 1)
-    statisticsKernel(StatisticsView view, StatisticsPointers<T> p) {
+__global__ void __launch_bounds__(Cut::threads) statisticsKernel(StatisticsView view, StatisticsPointers<T> p) {
   constexpr bool narrow = sizeof(T) == 2;
-  constexpr int vector = detail::columnsOf<T>, together = narrow && Group > 1 ? 4 : 1;
+  constexpr int vector = detail::columnsOf<T>;
   using Total = std::conditional_t<narrow, float, double>;
-  using Held = std::conditional_t<(together > 1), detail::HeldHalves<T>, detail::HeldFloats<T, vector>>;
-  const int64_t tile = blockIdx.x % view.tiles, chunk = blockIdx.x / view.tiles;
-  const int lanes = Cut::threads / view.width;
-  const int64_t column = (tile * view.width + threadIdx.x % view.width) * vector;
-  const int64_t begin = chunk * view.rowsPerChunk,
-                end = column < view.rowExtent ? min(view.rows, begin + view.rowsPerChunk) : begin;
+  const StatisticsTask<T> task(view);
   float origin[vector] = {}, run[2][vector] = {};
-  [[maybe_unused]] Total totals[2][vector] = {};
-  if (begin < end)
-    loadRow<T, Group>(origin, p.x, view, begin, column);
+  Total totals[2][vector] = {};
+  if (task.begin < task.end)
+    loadRow<T, Group>(origin, p.x, view, task.begin, task.column);
   int inRun = 0;
-  auto flush = [&] {
-    for (int s = 0; s < 2; ++s)
-      for (int i = 0; i < vector; ++i)
-        totals[s][i] += static_cast<Total>(run[s][i]), run[s][i] = 0;
-    inRun = 0;
+  for (int64_t row = task.firstRow(view); row < task.end; row += task.lanes) {
+    detail::HeldFloats<T, vector> held;
+    held.template load<Group>(p.x + row * view.rowExtent + task.column,
+                              static_cast<int>(min(view.rowExtent - task.column, static_cast<int64_t>(vector))));
+    addRow(run, held, origin);
+    if (!narrow && ++inRun == 32) {
+      inRun = 0;
+      detail::drain(run, totals);
+    }
+  }
+  detail::drain(run, totals);
+  __shared__ double shared[Cut::threads * vector];
+  detail::storePartials(view, totals, p.partials, task.tile, task.chunk, shared);
+  finishStatistics(view, p, task.tile, task.chunk);
+}
+
+/// The same of halves whose rows are groups of eight: they come through a RowQueue.
+template <typename T>
+__global__ void __launch_bounds__(Cut::threads, 4) queuedStatistics(StatisticsView view, StatisticsPointers<T> p) {
+  constexpr int vector = detail::columnsOf<T>;
+  using Queue = detail::RowQueue<1, 1>;
+  alignas(16) __shared__ typename Queue::Slots slots;
+  static_assert(sizeof slots >= sizeof(double) * Cut::threads * vector, "partial sums take the place of rows");
+  const StatisticsTask<T> task(view);
+  Queue queue(slots);
+  int64_t asked = task.firstRow(view);
+  const auto ask = [&] {
+    if (asked < task.end)
+      queue.ask(0, 0, p.x + asked * view.rowExtent + task.column);
+    queue.asked();
+    asked += task.lanes;
   };
-  for (int64_t first = begin + threadIdx.x / view.width; first < end; first += lanes * together) {
-    Held held[together];
-#pragma unroll
-    for (int u = 0; u < together; ++u)
-      if (const int64_t row = first + u * lanes; row < end)
-        held[u].template load<Group>(p.x + row * view.rowExtent + column,
-                                     static_cast<int>(min(view.rowExtent - column, static_cast<int64_t>(vector))));
-#pragma unroll
-    for (int u = 0; u < together; ++u)
-      if (first + u * lanes < end)
-#pragma unroll
-        for (int i = 0; i < vector; ++i) {
-          const float distance = held[u].at(i) - origin[i];
-          run[0][i] += distance;
-          run[1][i] += distance * distance;
-        }
-    if (!narrow && ++inRun == 32)
-      flush();
+  for (int b = 0; b < Queue::batches; ++b)
+    ask();
+  float origin[vector] = {}, run[2][vector] = {};
+  if (task.begin < task.end)
+    loadRow<T, vector>(origin, p.x, view, task.begin, task.column);
+  for (int64_t row = task.firstRow(view); row < task.end; row += task.lanes) {
+    queue.wait();
+    detail::HeldHalves<T> held;
+    held.template load<vector>(static_cast<const T *>(queue.row(0, 0)), vector);
+    addRow(run, held, origin);
+    ask();
   }
-  if constexpr (narrow) {
-    detail::storePartials(view, run, p.partials, tile, chunk);
-  } else {
-    flush();
-    detail::storePartials(view, totals, p.partials, tile, chunk);
-  }
-  finishStatistics(view, p, tile, chunk);
+  detail::storePartials(view, run, p.partials, task.tile, task.chunk, reinterpret_cast<double *>(&slots));
+  finishStatistics(view, p, task.tile, task.chunk);
 }
 
 template <typename T>
@@ -159,9 +192,10 @@ void statistics(cudaStream_t stream, const Cut &cut, const void *from, double *p
                             cut.chunks, cut.rowsPerChunk, cut.widthFor(detail::columnsOf<T>)};
   const StatisticsPointers<T> p{static_cast<const T *>(from), partials, finishCounters(), mean, rstd, epsilon};
   const auto splits = [&](int group) { return cut.columns % group == 0 && detail::aligned(from); };
-  const auto kernel = splits(detail::columnsOf<T>) ? statisticsKernel<T, detail::columnsOf<T>>
-                      : splits(Cut::vector)        ? statisticsKernel<T, Cut::vector>
-                                                   : statisticsKernel<T, 1>;
+  auto kernel = splits(Cut::vector) ? statisticsKernel<T, Cut::vector> : statisticsKernel<T, 1>;
+  if constexpr (sizeof(T) == 2)
+    if (splits(detail::columnsOf<T>))
+      kernel = queuedStatistics<T>;
   kernel<<<static_cast<unsigned>(cut.tasks()), Cut::threads, 0, stream>>>(view, p);
 }
 

@@ -38,8 +38,9 @@ struct Narrow {
   SLUICE_KERNEL Values<1> operator()(float a) const { return {{a}}; }
 };
 
+/// {5, 64, 51, 1}: a chunk of 255 rows, eight a thread of halves, which a RowQueue does not hold at once.
 const Shape regions[] = {{2, 64, 9, 7}, {3, 3, 17, 5},   {2, 1100, 3, 3}, {2, 100, 5, 5},
-                         {2, 40, 4, 1}, {1, 12, 33, 31}, {16, 24, 1, 1}};
+                         {2, 40, 4, 1}, {1, 12, 33, 31}, {16, 24, 1, 1},  {5, 64, 51, 1}};
 
 template <DataType Type> Numbers forward(Harness &h, const Shape &shape) {
   const Tensor x = h.tensor(shape, Layout::NHWC, randomHalves(shape.elements(), 1), Type), y = h.image(shape, Type);

@@ -335,5 +335,19 @@ TEST(HALF(Statistics), StayNearThoseOfDoubles) {
     }
 }
 
+// More rows a thread than it asks for at once: every other pixel is 1.
+TEST(HALF(Statistics), OfManyRows) {
+  const Shape shape{1, 8, 1024, 1100};
+  Numbers x(static_cast<size_t>(shape.elements()));
+  for (size_t i = 0; i < x.size(); ++i)
+    x[i] = static_cast<double>(i % 2);
+  Harness h;
+  const Tensor mean = h.tensor({8}), rstd = h.tensor({8});
+  const BatchNormStatistics statistics("bn", shape, 0);
+  statistics.run(h.session.compute, h.tensor(shape, Layout::NHWC, x, half), mean, rstd, h.workspace(statistics));
+  EXPECT_EQ(h.read(mean), Numbers(8, 0.5));
+  EXPECT_EQ(h.read(rstd), Numbers(8, 2));
+}
+
 } // namespace
 } // namespace sluice
