@@ -31,6 +31,9 @@ static std::shared_ptr<SharedEngine<AttentionEngine>> shared(const char *node, c
     for (int i = 0; i < p.g.leading; ++i)
       add(p.g.extents[i]), add(view->steps[i]);
   }
+  add(p.g.mask.present), add(p.g.mask.row);
+  for (int i = 0; i < p.g.leading; ++i)
+    add(p.g.mask.steps[i]);
   return SharedEngine<AttentionEngine>::of(key, node,
                                            "runs on kernels of our own, which are slow: ", [=](std::string &reason) {
                                              return AttentionEngine::choose(p, bytes, reason);

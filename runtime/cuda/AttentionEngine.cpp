@@ -3,6 +3,7 @@
 #include "runtime/cuda/AttentionEngine.h"
 
 #include "runtime/cuda/AttentionDraws.h"
+#include "runtime/cuda/AttentionHidden.h"
 #include "runtime/cuda/Cut.h"
 #include "runtime/cuda/DescribedDevice.h"
 #include "runtime/cuda/Device.h"
@@ -26,7 +27,8 @@ enum Uid : int64_t {
   QueryGradient,
   KeyGradient,
   ValueGradient,
-  Kept
+  Kept,
+  Mask
 };
 
 using Pointer = std::shared_ptr<fe::graph::Tensor_attributes>;
@@ -42,15 +44,16 @@ struct Members {
   int64_t batch, heads;
 };
 
-/// Whether a view's members are as far apart as those of one dimension.
-bool isOneDimension(const AttentionGeometry &g, const AttentionView &view) {
+/// Whether members are as far apart as those of one dimension, by a step for each leading dimension.
+bool isOneDimension(const AttentionGeometry &g, const int64_t *steps) {
   for (int i = 1; i < g.leading; ++i)
-    if (view.steps[i - 1] != view.steps[i] * g.extents[i])
+    if (steps[i - 1] != steps[i] * g.extents[i])
       return false;
   return true;
 }
 bool areOneDimension(const AttentionGeometry &g) {
-  return isOneDimension(g, g.q) && isOneDimension(g, g.k) && isOneDimension(g, g.v) && isOneDimension(g, g.y);
+  return isOneDimension(g, g.q.steps) && isOneDimension(g, g.k.steps) && isOneDimension(g, g.v.steps) &&
+         isOneDimension(g, g.y.steps) && isOneDimension(g, g.mask.steps);
 }
 
 /// Those of one of `parts`; none where they are not so many equal runs of members.
@@ -90,6 +93,10 @@ private:
     const int64_t head = g.leading ? o.view.steps[g.leading - 1] : o.rows * o.view.row;
     return {g.leading > 1 && !areOneDimension(g) ? o.view.steps[g.leading - 2] : head, head, o.view.row, 1};
   }
+  /// Of a tensor without gaps, as numbers of rows have to be.
+  static std::vector<int64_t> packed(const std::vector<int64_t> &dims) {
+    return {dims[1] * dims[2] * dims[3], dims[2] * dims[3], dims[3], 1};
+  }
   Pointer input(fe::graph::Graph &graph, const char *name, Uid uid, const Operand &o, fe::DataType_t type) const {
     return graph.tensor(fe::graph::Tensor_attributes()
                             .set_name(name)
@@ -103,6 +110,8 @@ private:
   }
   /// What a dropout keeps: its matrix and the factors there and back.
   template <typename Attributes> void setDropout(fe::graph::Graph &graph, Attributes &attributes) const;
+  /// The mask, in f32, with extents of 1 where it broadcasts.
+  template <typename Attributes> void setMask(fe::graph::Graph &graph, Attributes &attributes) const;
   void describe(fe::graph::Graph &graph) const;
 };
 
@@ -115,7 +124,7 @@ template <typename Attributes> void Choice::setDropout(fe::graph::Graph &graph, 
   const Pointer kept = graph.tensor(fe::graph::Tensor_attributes()
                                         .set_name("kept")
                                         .set_dim(dims)
-                                        .set_stride({dims[1] * dims[2] * dims[3], dims[2] * dims[3], dims[3], 1})
+                                        .set_stride(packed(dims))
                                         .set_uid(Kept)
                                         .set_data_type(storedType()));
   const auto factor = [&](float value) { return std::make_shared<fe::graph::Tensor_attributes>(value); };
@@ -123,6 +132,24 @@ template <typename Attributes> void Choice::setDropout(fe::graph::Graph &graph, 
     attributes.set_dropout(kept, factor(1 / (1 - problem.ratio)));
   else
     attributes.set_dropout(kept, factor(1 / (1 - problem.ratio)), factor(1 - problem.ratio));
+}
+
+template <typename Attributes> void Choice::setMask(fe::graph::Graph &graph, Attributes &attributes) const {
+  const AttentionGeometry &g = problem.g;
+  if (!g.mask.present)
+    return;
+  const Members members = *membersOf(g, parts);
+  const int64_t head = g.leading ? g.mask.steps[g.leading - 1] : 0;
+  const int64_t sample = g.leading > 1 && !areOneDimension(g) ? g.mask.steps[g.leading - 2] : head;
+  const int64_t rows = g.mask.row ? g.rows : 1, heads = head ? members.heads : 1, samples = sample ? members.batch : 1;
+  attributes.set_bias(
+      graph.tensor(fe::graph::Tensor_attributes()
+                       .set_name("mask")
+                       .set_dim({samples, heads, rows, g.keys})
+                       .set_stride({samples > 1 ? sample : heads * rows * g.keys, heads > 1 ? head : rows * g.keys,
+                                    rows > 1 ? g.mask.row : g.keys, 1})
+                       .set_uid(Mask)
+                       .set_data_type(fe::DataType_t::FLOAT)));
 }
 
 void Choice::describe(fe::graph::Graph &graph) const {
@@ -134,7 +161,8 @@ void Choice::describe(fe::graph::Graph &graph) const {
       .set_intermediate_data_type(fe::DataType_t::FLOAT)
       .set_compute_data_type(fe::DataType_t::FLOAT);
   const Operand queries{g.rows, g.depth, g.q}, keys{g.keys, g.depth, g.k}, values{g.keys, g.columns, g.v},
-      results{g.rows, g.columns, g.y}, logsumexp{g.rows, 1, g.rowMajor(g.rows, 1)};
+      results{g.rows, g.columns, g.y}, slopes{g.rows, g.columns, g.mask.present ? g.rowMajor(g.rows, g.columns) : g.y},
+      logsumexp{g.rows, 1, g.rowMajor(g.rows, 1)};
   const Pointer q = input(graph, "q", Query, queries, stored), k = input(graph, "k", Key, keys, stored),
                 v = input(graph, "v", Value, values, stored);
   if (problem.pass == AttentionPass::Forward) {
@@ -144,20 +172,24 @@ void Choice::describe(fe::graph::Graph &graph) const {
         .set_attn_scale(problem.scale)
         .set_causal_mask(problem.causal);
     setDropout(graph, attributes);
+    setMask(graph, attributes);
     auto [y, sums] = graph.sdpa(q, k, v, attributes);
     output(y, Result, results, stored);
     output(sums, Logsumexp, logsumexp, fe::DataType_t::FLOAT);
+    sums->set_stride(packed(dimsOf(logsumexp)));
     return;
   }
+  const Pointer sums = input(graph, "logsumexp", Logsumexp, logsumexp, fe::DataType_t::FLOAT);
+  sums->set_stride(packed(dimsOf(logsumexp)));
   fe::graph::SDPA_backward_attributes attributes;
   attributes.set_name("attention_backward")
       .set_attn_scale(problem.scale)
       .set_causal_mask(problem.causal)
       .set_deterministic_algorithm(true);
   setDropout(graph, attributes);
-  auto [dq, dk, dv] = graph.sdpa_backward(
-      q, k, v, input(graph, "y", Result, results, stored), input(graph, "dy", ResultGradient, results, stored),
-      input(graph, "logsumexp", Logsumexp, logsumexp, fe::DataType_t::FLOAT), attributes);
+  setMask(graph, attributes);
+  auto [dq, dk, dv] = graph.sdpa_backward(q, k, v, input(graph, "y", Result, results, stored),
+                                          input(graph, "dy", ResultGradient, slopes, stored), sums, attributes);
   output(dq, QueryGradient, queries, stored);
   output(dk, KeyGradient, keys, stored);
   output(dv, ValueGradient, values, stored);
@@ -176,7 +208,9 @@ std::unique_ptr<fe::graph::Graph> Choice::choose(std::string &reason) const {
     return nullptr;
   }
   graph->deselect_numeric_notes({fe::NumericalNote_t::NONDETERMINISTIC});
-  const int64_t left = granted - cuda::attentionKeptBytes(problem.g, problem.ratio, problem.g.members / parts);
+  const int64_t members = problem.g.members / parts;
+  const int64_t left = granted - cuda::attentionKeptBytes(problem.g, problem.ratio, members) -
+                       cuda::attentionVisibleBytes(problem.pass, problem.g, members);
   for (int64_t i = 0; i < graph->get_execution_plan_count(); ++i)
     if (graph->build_plan_at_index(handle, i).is_good() && graph->get_workspace_size() <= left)
       return graph;
@@ -187,7 +221,13 @@ std::unique_ptr<fe::graph::Graph> Choice::choose(std::string &reason) const {
 
 /// Every part begins where engines may expect it to, at a multiple of 16 bytes; rows of q, k and v do.
 bool Choice::splitsInto(int64_t count) const {
-  return membersOf(problem.g, count) && (count == 1 || problem.g.members / count * problem.g.rows % 4 == 0);
+  const AttentionGeometry &g = problem.g;
+  if (!membersOf(g, count) || (count > 1 && g.members / count * g.rows % 4))
+    return false;
+  for (int64_t part = 1; g.mask.present && part < count; ++part)
+    if (g.start(g.mask, part * (g.members / count)) % 4)
+      return false;
+  return true;
 }
 
 } // namespace
@@ -204,7 +244,7 @@ std::unique_ptr<AttentionEngine> AttentionEngine::choose(const AttentionProblem 
                                                          std::string &reason, const std::string &device) {
   const AttentionGeometry &g = problem.g;
   if (!cuda::attentionHasEngine(g, problem.type)) {
-    reason = "cuDNN's attention is asked where there is no mask but the causal one, and rows are of 8, 16, ... numbers";
+    reason = "cuDNN's attention is asked where masks are added to scores and rows are of 8, 16, ... numbers";
     return nullptr;
   }
   std::shared_ptr<fe::DeviceProperties> described;
@@ -242,7 +282,8 @@ void AttentionEngine::run(cudaStream_t stream, const AttentionOperands &o, const
   if (cudnnSetStream(handle, stream) != CUDNN_STATUS_SUCCESS)
     throw DeviceError("CUDA cuDNN does not take the stream");
   const int64_t members = g.members / count;
-  char *own = static_cast<char *>(workspace) + cuda::attentionKeptBytes(g, problem.ratio, members);
+  char *visible = static_cast<char *>(workspace) + cuda::attentionKeptBytes(g, problem.ratio, members);
+  char *own = visible + cuda::attentionVisibleBytes(problem.pass, g, members);
   for (int64_t part = 0; part < count; ++part) {
     auto at = [&](const void *data, const AttentionView &view) -> void * {
       return static_cast<char *>(const_cast<void *>(data)) + 2 * g.start(view, part * members);
@@ -253,11 +294,15 @@ void AttentionEngine::run(cudaStream_t stream, const AttentionOperands &o, const
                                                 {Result, at(o.y, g.y)},
                                                 {Logsumexp, o.logsumexp + part * members * g.rows}};
     if (problem.pass == AttentionPass::Backward) {
-      pack[ResultGradient] = at(o.dy, g.y);
+      pack[ResultGradient] = g.mask.present ? visible : at(o.dy, g.y);
       pack[QueryGradient] = at(o.dq, g.q);
       pack[KeyGradient] = at(o.dk, g.k);
       pack[ValueGradient] = at(o.dv, g.v);
     }
+    if (g.mask.present)
+      pack[Mask] = const_cast<float *>(o.mask) + g.start(g.mask, part * members);
+    if (g.mask.present && problem.pass == AttentionPass::Backward)
+      copyVisible(stream, problem, o, part * members, members, visible);
     if (problem.ratio > 0) {
       drawKept(stream, problem, state, part * members, members, workspace);
       pack[Kept] = workspace;
@@ -265,6 +310,8 @@ void AttentionEngine::run(cudaStream_t stream, const AttentionOperands &o, const
     if (auto status = plan->graph->execute(handle, pack, own); status.is_bad())
       throw DeviceError("CUDA cuDNN cannot run an attention: " + status.get_message());
   }
+  if (g.mask.present)
+    computeHidden(stream, problem, state, o);
 }
 
 } // namespace sluice

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which of cuDNN's engines runs an attention of halves. The first of cuDNN's own ranking that is deterministic; the
 // backward ones have a matrix [rows, keys] of halves for each member in their workspace, and what a dropout keeps is
-// another one in front of it, in both passes, so that the members are cut into as few parts as it fits. As far as is
-// documented, cuDNN does not take rows that a mask hides entirely: masks stay with our own kernels (AttentionTiles.h).
+// another one in front of it, in both passes, so that the members are cut into as few parts as it fits. A mask is
+// cuDNN's bias; rows that it hides entirely are computed by kernels of our own (AttentionHidden.h), and so is all of an
+// attention where numbers take the place of scores (AttentionTiles.h).
 #pragma once
 
 #include "runtime/cuda/AttentionTiles.h"

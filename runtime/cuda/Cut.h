@@ -120,8 +120,9 @@ inline bool hasWholeRows(const AttentionGeometry &g, const AttentionView &view) 
 
 /// Whether cuDNN is asked for an attention, see AttentionEngine.h.
 inline bool attentionHasEngine(const AttentionGeometry &g, DataType type) {
-  return isHalf(type) && !g.mask.present && g.depth % 8 == 0 && g.columns % 8 == 0 && hasWholeRows(g, g.q) &&
-         hasWholeRows(g, g.k) && hasWholeRows(g, g.v) && hasWholeRows(g, g.y);
+  return isHalf(type) && !g.kept.present && (!g.mask.present || g.mask.key == 1) && g.depth % 8 == 0 &&
+         g.columns % 8 == 0 && hasWholeRows(g, g.q) && hasWholeRows(g, g.k) && hasWholeRows(g, g.v) &&
+         hasWholeRows(g, g.y);
 }
 
 /// What its engine has of each member in the backward pass: the slopes of all scores, and a number a row.
@@ -137,10 +138,15 @@ inline int64_t attentionKeptBytes(const AttentionGeometry &g, float ratio, int64
   return ratio > 0 ? scratchPart(2 * members * g.rows * g.keys) : 0;
 }
 
+/// A copy of dy for the engine, without the rows that a mask hides, see AttentionHidden.h; behind what is kept.
+inline int64_t attentionVisibleBytes(AttentionPass pass, const AttentionGeometry &g, int64_t members) {
+  return g.mask.present && pass == AttentionPass::Backward ? scratchPart(2 * members * g.rows * g.columns) : 0;
+}
+
 /// Of an attention that is computed in `parts` of the members.
 inline int64_t attentionBytes(AttentionPass pass, const AttentionGeometry &g, float ratio, int64_t parts) {
   const int64_t members = g.members / parts;
-  return attentionKeptBytes(g, ratio, members) +
+  return attentionKeptBytes(g, ratio, members) + attentionVisibleBytes(pass, g, members) +
          scratchPart(attentionFixedBytes + members * attentionMemberBytes(pass, g));
 }
 

@@ -19,6 +19,7 @@ struct Case {
   AttentionViews views = {};
   float ratio = 0;
   int64_t forwardParts = 1, wholeParts = 1; ///< going forward with 64 MiB, and backward with 1 GiB
+  Shape mask = {};
 };
 std::ostream &operator<<(std::ostream &out, const Case &c) { return out << c.name; }
 
@@ -45,7 +46,21 @@ const Case cases[] = {
     {"gpt2", {32, 12, 1024, 64}, {32, 12, 1024, 64}, {32, 12, 1024, 64}, true, 16},
     {"narrow", {2, 8, 50, 24}, {2, 8, 50, 24}, {2, 8, 50, 24}, false, 1},
     {"gpt2_dropout", {32, 12, 1024, 64}, {32, 12, 1024, 64}, {32, 12, 1024, 64}, true, 32, {}, 0.1f, 16, 2},
-    {"vit_b_16_dropout", {64, 12, 197, 64}, {64, 12, 197, 64}, {64, 12, 197, 64}, false, 3, {}, 0.1f}};
+    {"vit_b_16_dropout", {64, 12, 197, 64}, {64, 12, 197, 64}, {64, 12, 197, 64}, false, 3, {}, 0.1f},
+    {"bert", {32, 12, 384, 64}, {32, 12, 384, 64}, {32, 12, 384, 64}, false, 4, {}, 0.1f, 2, 1, {32, 1, 1, 384}},
+    {"left_padded", {8, 12, 1000, 64}, {8, 12, 1000, 64}, {8, 12, 1000, 64}, false, 4, {}, 0, 1, 1, {8, 1, 1000, 1000}},
+    {"biased_heads", {8, 12, 512, 64}, {8, 12, 512, 64}, {8, 12, 512, 64}, true, 1, {}, 0, 1, 1, {12, 512, 512}},
+    {"masked_packed",
+     {8, 12, 1024, 64},
+     {8, 12, 1024, 64},
+     {8, 12, 1024, 64},
+     false,
+     4,
+     {{0, 2359296, 64, 2304}, {768, 2359296, 64, 2304}, {1536, 2359296, 64, 2304}, {0, 786432, 64, 768}},
+     0,
+     1,
+     1,
+     {8, 1, 1, 1024}}};
 
 class AttentionEngines : public testing::TestWithParam<Case> {
 protected:
@@ -58,7 +73,7 @@ protected:
   }
   std::unique_ptr<AttentionEngine> choose(AttentionPass pass, int64_t limit, DataType type) {
     const Case &c = GetParam();
-    const AttentionGeometry g("attention", c.q, c.k, c.v, {}, {}, c.views);
+    const AttentionGeometry g("attention", c.q, c.k, c.v, c.mask, {}, c.views);
     const int64_t granted = cuda::attentionScratch(limit, pass, g, c.ratio, type);
     auto engine = AttentionEngine::choose({pass, g, 0.125f, c.causal, c.ratio, 0, type}, granted, reason, device);
     if (engine) {
@@ -80,6 +95,8 @@ TEST_P(AttentionEngines, AreFoundWithinTheWorkspaceThatThePlanHasForThem) {
     const auto whole = choose(AttentionPass::Backward, int64_t{1} << 30, type); // what plans may grant, see CudaKernels
     ASSERT_TRUE(whole) << reason;
     EXPECT_EQ(whole->parts(), GetParam().wholeParts);
+    if (GetParam().views.q.rank > 0) // less than the heads of a sample in a part
+      ASSERT_TRUE(choose(AttentionPass::Backward, int64_t{8} << 20, type)) << reason;
   }
 }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuDNN's attention as its frontend describes it: y = dropout(softmax(scale * q k^T)) v, with the logarithm of each
-// row's sum of exponentials, and its gradients. Sums are in double; what is stored is rounded.
+// cuDNN's attention as its frontend describes it: y = dropout(softmax(scale * q k^T + bias)) v, with the logarithm of
+// each row's sum of exponentials, and its gradients. Scores are floats, sums are in double; what is stored is rounded.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 
 namespace cudnn_frontend {
@@ -11,12 +12,13 @@ namespace graph {
 template <int Pass> struct Attention_attributes {
   float scale = 1;
   bool causal = false;
-  std::shared_ptr<Tensor_attributes> kept = {}, factor = {};
+  std::shared_ptr<Tensor_attributes> kept = {}, factor = {}, bias = {};
   Attention_attributes &set_name(const std::string &) { return *this; }
   Attention_attributes &set_generate_stats(bool) { return *this; }
   Attention_attributes &set_deterministic_algorithm(bool) { return *this; }
   Attention_attributes &set_attn_scale(float value) { return scale = value, *this; }
   Attention_attributes &set_causal_mask(bool value) { return causal = value, *this; }
+  Attention_attributes &set_bias(std::shared_ptr<Tensor_attributes> value) { return bias = value, *this; }
   Attention_attributes &set_dropout(std::shared_ptr<Tensor_attributes> mask, std::shared_ptr<Tensor_attributes> scale,
                                     std::shared_ptr<Tensor_attributes> = {}) {
     return kept = mask, factor = scale, *this;
@@ -30,7 +32,8 @@ struct EmulatedAttention {
   using Pack = std::unordered_map<int64_t, void *>;
   float scale = 1;
   bool causal = false;
-  Pointer kept = {}, factor = {}, q = {}, k = {}, v = {}, y = {}, sums = {}, dy = {}, dq = {}, dk = {}, dv = {};
+  Pointer kept = {}, factor = {}, bias = {}, q = {}, k = {}, v = {}, y = {}, sums = {}, dy = {}, dq = {}, dk = {},
+          dv = {};
 
   int64_t members() const { return q->dim[0] * q->dim[1]; }
   bool refused() const { return q->type == DataType_t::FLOAT || q->dim[3] % 8 != 0 || v->dim[3] % 8 != 0; }
@@ -63,7 +66,17 @@ private:
     return sum;
   }
   double score(Pack &pack, int64_t member, int64_t row, int64_t key) const {
-    return causal && key > row ? -INFINITY : static_cast<double>(scale) * dot(pack, q, row, k, key, member);
+    if (causal && key > row)
+      return -INFINITY;
+    const double product = static_cast<double>(scale) * dot(pack, q, row, k, key, member);
+    if (!bias)
+      return product;
+    const int64_t heads = q->dim[1], sample = bias->dim[0] > 1 ? member / heads : 0,
+                  head = bias->dim[1] > 1 ? member % heads : 0;
+    const int64_t place = sample * bias->stride[0] + head * bias->stride[1] +
+                          (bias->dim[2] > 1 ? row : 0) * bias->stride[2] + key * bias->stride[3];
+    const double added = bias->value(pack.at(bias->uid), place);
+    return static_cast<double>(static_cast<float>(product) + static_cast<float>(added));
   }
 
   /// What dropout makes of a value at this place.
@@ -75,10 +88,12 @@ private:
     const int64_t keys = k->dim[2];
     std::vector<double> p(static_cast<size_t>(keys));
     for (int64_t row = 0; row < q->dim[2]; ++row) {
-      double sum = 0;
+      double sum = 0, most = -INFINITY;
       for (int64_t key = 0; key < keys; ++key)
-        sum += p[static_cast<size_t>(key)] = std::exp(score(pack, member, row, key));
-      put(pack, sums, member, row, 0, std::log(sum));
+        most = std::max(most, p[static_cast<size_t>(key)] = score(pack, member, row, key));
+      for (double &value : p)
+        sum += value = std::exp(value - most);
+      put(pack, sums, member, row, 0, most + std::log(sum));
       for (int64_t column = 0; column < v->dim[3]; ++column) {
         double result = 0;
         for (int64_t key = 0; key < keys; ++key)

@@ -120,13 +120,13 @@ public:
   Pointer conv_wgrad(Pointer dy, Pointer x, const Conv_wgrad_attributes &a) { return keep(a, x, made, dy, made); }
 
   std::array<Pointer, 2> sdpa(Pointer q, Pointer k, Pointer v, const SDPA_attributes &a) {
-    attention = {a.scale, a.causal, a.kept, a.factor, q, k, v};
+    attention = {a.scale, a.causal, a.kept, a.factor, a.bias, q, k, v};
     attention.y = std::make_shared<Tensor_attributes>(), attention.sums = std::make_shared<Tensor_attributes>();
     return {attention.y, attention.sums};
   }
   std::array<Pointer, 3> sdpa_backward(Pointer q, Pointer k, Pointer v, Pointer y, Pointer dy, Pointer sums,
                                        const SDPA_backward_attributes &a) {
-    attention = {a.scale, a.causal, a.kept, a.factor, q, k, v, y, sums, dy};
+    attention = {a.scale, a.causal, a.kept, a.factor, a.bias, q, k, v, y, sums, dy};
     for (Pointer *gradient : {&attention.dq, &attention.dk, &attention.dv})
       *gradient = std::make_shared<Tensor_attributes>();
     return {attention.dq, attention.dk, attention.dv};
