@@ -121,7 +121,7 @@ prepare_first() {
   [ ${#missing[@]} = 0 ] || { say "building ${missing[*]}"; build_targets "${missing[@]}"; }
 }
 
-first_programs=(check_resnet_bf16 check_resnet_bf16_planned resnet50_bf16_keep gpt2_bf16_keep resnet50_bf16_60act gpt2_bf16_60act check_resnet check_resnet_planned check_resnet_zvc check_resnet_bf16_zvc check_resnet_fp16 check_resnet_fp16_planned check_gpt_bf16 check_gpt_bf16_planned)
+first_programs=(check_resnet_bf16 check_resnet_bf16_planned resnet50_bf16_keep gpt2_bf16_keep gpt2_dropout_bf16_keep resnet50_bf16_60act gpt2_bf16_60act check_resnet check_resnet_planned check_resnet_zvc check_resnet_bf16_zvc check_resnet_fp16 check_resnet_fp16_planned check_gpt_bf16 check_gpt_bf16_planned)
 
 # What decides how one goes on, most of it first: whether programs run at all and plans are bit-equal, how long steps are and PyTorch's, what a
 # budget costs; then where the time goes, whether each kernel computes what it should, and the rest.
@@ -134,7 +134,7 @@ stage_first() {
   need_programs
   for program in "${first_programs[@]}"; do exists "$program" || say "$program is not in this pack"; done
   for program in check_resnet_bf16 check_resnet_bf16_planned; do ! exists "$program" || train_check "$program"; done
-  for program in {resnet50,gpt2}_bf16_keep; do ! exists "$program" || measure "$program" 100; done
+  for program in {resnet50,gpt2,gpt2_dropout}_bf16_keep; do ! exists "$program" || measure "$program" 100; done
   for variant in eager compile; do first_peers "$variant"; done
   for program in {resnet50,gpt2}_bf16_60act; do ! exists "$program" || measure "$program" 100; done
   for program in {resnet50,gpt2}_bf16_keep; do ! exists "$program" || profile "$program"; done
@@ -146,6 +146,7 @@ stage_first() {
 first_peers() { # variant
   item "peer_resnet50_$1-amp.json" "$python" "$here/gpu_peers.py" resnet50 256 "$1-amp"
   ! exists gpt2_bf16_keep || item "peer_gpt2_$1-amp.json" "$python" "$here/gpu_peers.py" gpt2 32 "$1-amp"
+  ! exists gpt2_dropout_bf16_keep || item "peer_gpt2-dropout_$1-amp.json" "$python" "$here/gpu_peers.py" gpt2-dropout 32 "$1-amp"
 }
 
 # In processes beside each other: most of the time is the libraries' compilation of engines.
@@ -197,7 +198,7 @@ stage_peers() {
   "$python" -c 'import torch, torchvision' 2>"$results/torch.log" || die "CUDA peers need PyTorch with torchvision: $(tail -n 1 "$results/torch.log")"
   local model variant
   item peer_links.json "$python" "$here/gpu_peers.py" links
-  for model in resnet50:256 gpt2:32 resnet152:64 vgg16:64 densenet121:128 vit_b_16:64; do
+  for model in resnet50:256 gpt2:32 gpt2-dropout:32 resnet152:64 vgg16:64 densenet121:128 vit_b_16:64; do
     for variant in {eager,compile,max-autotune}-{tf32,amp} checkpoint-{tf32,amp} save-on-cpu-{tf32,amp} budget-{0.7,0.5,0.3}-{tf32,amp}; do
       item "peer_${model%:*}_$variant.json" "$python" "$here/gpu_peers.py" "${model%:*}" "${model#*:}" "$variant"
     done

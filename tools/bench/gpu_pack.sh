@@ -94,6 +94,7 @@ emit_text() {
   local flags=(--batch=32 --init=xavier --precision=bf16 --optimizer=adamw --loss=token-cross-entropy)
   [ -f "$file" ] || { say "left out gpt2: no $file (test/models/make_gpt2.py)"; return; }
   emit gpt2_bf16_keep "$file" "${flags[@]}" --strategy=keep
+  [ ! -f "${file/124m/124m-dropout}" ] || emit gpt2_dropout_bf16_keep "${file/124m/124m-dropout}" "${flags[@]}" --strategy=keep
   for budget in "${budgets[@]}"; do emit "gpt2_bf16_${budget//%/}" "$file" "${flags[@]}" "--memory-budget=$budget"; done
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""One PyTorch peer of the cuda target on this GPU: training steps of a torchvision model, or of gpt2, on synthetic data that lie on the device.
+"""One PyTorch peer of the cuda target on this GPU: training steps of a torchvision model, of gpt2, or of gpt2-dropout, on synthetic data that lie on the device.
 
     gpu_peers.py MODEL BATCH VARIANT      VARIANT: {eager,compile,max-autotune,checkpoint,save-on-cpu,budget-0.5}-{tf32,amp}
     gpu_peers.py links                    pinned copies, each direction alone and both together, in bytes a second
@@ -66,9 +66,10 @@ def links():
 
 def make(name, batch, device):
     """The model and a batch of it."""
-    if name == "gpt2":
+    if name.startswith("gpt2"):
         from zoo_own import Decoder
-        return (Decoder(50257, 1024, width=768, heads=12, layers=12).to(device), *torch.randint(0, 50257, (2, batch, 1024), device=device))
+        dropout = 0.1 if name == "gpt2-dropout" else 0.0
+        return (Decoder(50257, 1024, width=768, heads=12, layers=12, dropout=dropout).to(device), *torch.randint(0, 50257, (2, batch, 1024), device=device))
     import torchvision
     model = getattr(torchvision.models, name)(weights=None, **({"memory_efficient": False} if name.startswith("densenet") else {}))
     return (model.to(device, memory_format=torch.channels_last), torch.randn(batch, 3, 224, 224, device=device).to(memory_format=torch.channels_last),
@@ -94,7 +95,7 @@ def main():
         model = torch.compile(model)
     if kind in ("compile", "max-autotune"):
         model = torch.compile(model, mode=None if kind == "compile" else kind)
-    if name == "gpt2":
+    if name.startswith("gpt2"):
         optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
     else:
         optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, weight_decay=1e-4, fused=True)

@@ -17,11 +17,12 @@ class Normal:
 
 
 class Decoder(nn.Module):
-    """GPT: causal attention of scaled_dot_product_attention, the head has the embedding's weights."""
+    """GPT: causal attention of scaled_dot_product_attention, the head has the embedding's weights. Dropout where GPT-2 has it."""
     classes_last = True
 
-    def __init__(self, vocabulary=64, context=32, width=48, heads=4, layers=2):
+    def __init__(self, vocabulary=64, context=32, width=48, heads=4, layers=2, dropout=0.0):
         super().__init__()
+        self.dropout = dropout
         self.tokens, self.places = nn.Embedding(vocabulary, width), nn.Embedding(context, width)
         self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(2 * layers + 1))
         self.mixes = nn.ModuleList(nn.Linear(width, 3 * width) for _ in range(layers))
@@ -35,14 +36,17 @@ class Decoder(nn.Module):
     def attend(self, x, mix, out):
         b, t, c = x.shape
         q, k, v = (part.view(b, t, self.heads, c // self.heads).transpose(1, 2) for part in mix(x).chunk(3, dim=-1))
-        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        return out(y.transpose(1, 2).reshape(b, t, c))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True, dropout_p=self.dropout if self.training else 0.0)
+        return self.drop(out(y.transpose(1, 2).reshape(b, t, c)))
+
+    def drop(self, x):
+        return F.dropout(x, self.dropout, self.training) if self.dropout else x
 
     def forward(self, ids):
-        x = self.tokens(ids) + self.places(torch.arange(ids.shape[1], device=ids.device))
+        x = self.drop(self.tokens(ids) + self.places(torch.arange(ids.shape[1], device=ids.device)))
         for i, (mix, out, wide, narrow) in enumerate(zip(self.mixes, self.outs, self.wides, self.narrows)):
             x = x + self.attend(self.norms[2 * i](x), mix, out)
-            x = x + narrow(F.gelu(wide(self.norms[2 * i + 1](x)), approximate="tanh"))
+            x = x + self.drop(narrow(F.gelu(wide(self.norms[2 * i + 1](x)), approximate="tanh")))
         return self.head(self.norms[-1](x))
 
 
