@@ -301,8 +301,11 @@ void AttentionEngine::run(cudaStream_t stream, const AttentionOperands &o, const
     }
     if (g.mask.present)
       pack[Mask] = const_cast<float *>(o.mask) + g.start(g.mask, part * members);
-    if (g.mask.present && problem.pass == AttentionPass::Backward)
-      copyVisible(stream, problem, o, part * members, members, visible);
+    if (g.mask.present && problem.pass == AttentionPass::Backward) {
+      auto *sums = reinterpret_cast<float *>(visible + scratchPart(2 * members * g.rows * g.columns));
+      copyVisible(stream, problem, o, part * members, members, visible, sums);
+      pack[Logsumexp] = sums;
+    }
     if (problem.ratio > 0) {
       drawKept(stream, problem, state, part * members, members, workspace);
       pack[Kept] = workspace;

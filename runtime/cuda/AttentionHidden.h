@@ -9,10 +9,11 @@
 
 namespace sluice {
 
-/// Writes dy's rows of the members from `first` on to [members, rows, columns], those that are hidden as 0, so that an
-/// engine has no gradient from them.
+/// Writes to `to` dy's rows of the members from `first` on, [members, rows, columns], those that are hidden as 0, and
+/// to `sums` their logsumexp, +infinity for those that are hidden: whatever their scores are, an engine then has
+/// probabilities of 0 for them and no gradient from them.
 void copyVisible(cudaStream_t stream, const AttentionProblem &problem, const AttentionOperands &operands, int64_t first,
-                 int64_t members, void *to);
+                 int64_t members, void *to, float *sums);
 
 /// After the engine has run, for all members. Forward: y of hidden rows, their two numbers in logsumexp, and the second
 /// number of all others, which is 0. Backward: dq of hidden rows, and what they add to dk and dv.

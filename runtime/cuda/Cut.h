@@ -138,9 +138,11 @@ inline int64_t attentionKeptBytes(const AttentionGeometry &g, float ratio, int64
   return ratio > 0 ? scratchPart(2 * members * g.rows * g.keys) : 0;
 }
 
-/// A copy of dy for the engine, without the rows that a mask hides, see AttentionHidden.h; behind what is kept.
+/// Copies for the engine of dy, and after it of logsumexp, without the rows that a mask hides, see AttentionHidden.h;
+/// behind what is kept.
 inline int64_t attentionVisibleBytes(AttentionPass pass, const AttentionGeometry &g, int64_t members) {
-  return g.mask.present && pass == AttentionPass::Backward ? scratchPart(2 * members * g.rows * g.columns) : 0;
+  const bool copies = g.mask.present && pass == AttentionPass::Backward;
+  return copies ? scratchPart(2 * members * g.rows * g.columns) + scratchPart(4 * members * g.rows) : 0;
 }
 
 /// Of an attention that is computed in `parts` of the members.

@@ -95,8 +95,9 @@ TEST_P(AttentionEngines, AreFoundWithinTheWorkspaceThatThePlanHasForThem) {
     const auto whole = choose(AttentionPass::Backward, int64_t{1} << 30, type); // what plans may grant, see CudaKernels
     ASSERT_TRUE(whole) << reason;
     EXPECT_EQ(whole->parts(), GetParam().wholeParts);
-    if (GetParam().views.q.rank > 0) // less than the heads of a sample in a part
+    if (GetParam().views.q.rank > 0) { // less than the heads of a sample in a part
       ASSERT_TRUE(choose(AttentionPass::Backward, int64_t{8} << 20, type)) << reason;
+    }
   }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // cuDNN's attention as its frontend describes it: y = dropout(softmax(scale * q k^T + bias)) v, with the logarithm of
-// each row's sum of exponentials, and its gradients. Scores are floats, sums are in double; what is stored is rounded.
+// each row's sum of exponentials, and its gradients. Scores are floats, in units of log 2, in which the least float is
+// -infinity; sums are in double; what is stored is rounded.
 #pragma once
 
 #include <algorithm>
@@ -48,6 +49,7 @@ struct EmulatedAttention {
   }
 
 private:
+  static constexpr double toLog2 = 1.4426950408889634;
   static int64_t at(const Pointer &t, int64_t member, int64_t row, int64_t column) {
     return member / t->dim[1] * t->stride[0] + member % t->dim[1] * t->stride[1] + row * t->stride[2] +
            column * t->stride[3];
@@ -70,13 +72,14 @@ private:
       return -INFINITY;
     const double product = static_cast<double>(scale) * dot(pack, q, row, k, key, member);
     if (!bias)
-      return product;
+      return product * toLog2;
     const int64_t heads = q->dim[1], sample = bias->dim[0] > 1 ? member / heads : 0,
                   head = bias->dim[1] > 1 ? member % heads : 0;
     const int64_t place = sample * bias->stride[0] + head * bias->stride[1] +
                           (bias->dim[2] > 1 ? row : 0) * bias->stride[2] + key * bias->stride[3];
     const double added = bias->value(pack.at(bias->uid), place);
-    return static_cast<double>(static_cast<float>(product) + static_cast<float>(added));
+    const float sum = static_cast<float>(product) + static_cast<float>(added);
+    return static_cast<double>(sum * static_cast<float>(toLog2));
   }
 
   /// What dropout makes of a value at this place.
@@ -92,8 +95,8 @@ private:
       for (int64_t key = 0; key < keys; ++key)
         most = std::max(most, p[static_cast<size_t>(key)] = score(pack, member, row, key));
       for (double &value : p)
-        sum += value = std::exp(value - most);
-      put(pack, sums, member, row, 0, most + std::log(sum));
+        sum += value = std::exp2(value - most);
+      put(pack, sums, member, row, 0, (most + std::log2(sum)) / toLog2);
       for (int64_t column = 0; column < v->dim[3]; ++column) {
         double result = 0;
         for (int64_t key = 0; key < keys; ++key)
@@ -111,7 +114,8 @@ private:
       const double whole = dot(pack, dy, row, y, row, member);
       for (int64_t key = 0; key < keys; ++key) {
         const auto i = static_cast<size_t>(row * keys + key);
-        p[i] = std::exp(score(pack, member, row, key) - get(pack, sums, member, row, 0));
+        const auto logarithm = static_cast<float>(get(pack, sums, member, row, 0) * toLog2);
+        p[i] = std::exp2(score(pack, member, row, key) - static_cast<double>(logarithm));
         const double slope = dropped(pack, member, row, key, dot(pack, dy, row, v, key, member));
         slopes[i] = static_cast<double>(scale) * p[i] * (slope - whole);
         p[i] = dropped(pack, member, row, key, p[i]);
