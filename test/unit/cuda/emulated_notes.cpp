@@ -26,7 +26,7 @@ TEST(Notes, NameAConvolutionThatCudnnDoesNotTake) {
 TEST(Notes, NameAnAttentionThatCudnnIsNotAskedFor) {
   const Shape shape{2, 16, 8};
   const Attention masked("/masked/Softmax", AttentionPass::Forward, shape, shape, shape, 1,
-                         AttentionOptions().withMask({16}).withType(DataType::BF16));
+                         AttentionOptions().withMask({16}).withKept({16}).withType(DataType::BF16));
   buildPrimitives();
   const std::string notes = memoryNotes();
   EXPECT_NE(notes.find("runs on kernels of our own, which are slow: cuDNN's attention is asked where"),
