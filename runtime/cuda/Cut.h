@@ -152,9 +152,14 @@ inline int64_t attentionBytes(AttentionPass pass, const AttentionGeometry &g, fl
          scratchPart(attentionFixedBytes + members * attentionMemberBytes(pass, g));
 }
 
-/// In how many parts the members are computed, one at least and no more than there are.
+/// In how many parts the members are computed, one at least and no more than there are. Begins with as many as one
+/// member's bytes without roundings ask for: fewer cannot do, and their sizes may be more than a number holds.
 inline int64_t attentionParts(int64_t limit, AttentionPass pass, const AttentionGeometry &g, float ratio) {
-  int64_t parts = 1;
+  constexpr int64_t roundings = 4 * 256;
+  const int64_t each =
+      attentionBytes(pass, g, ratio, std::max<int64_t>(1, g.members)) - attentionFixedBytes - roundings;
+  const int64_t most = std::max<int64_t>(1, limit / std::max<int64_t>(1, each)); // members in a part
+  int64_t parts = std::max<int64_t>(1, (g.members + most - 1) / most);
   while (parts < g.members && (g.members % parts || attentionBytes(pass, g, ratio, parts) > limit))
     ++parts;
   return parts;
