@@ -6,6 +6,7 @@
 #include "runtime/host/Dnnl.h"
 #include "runtime/host/DnnlConv.h"
 #include "runtime/host/Processor.h"
+#include "runtime/host/ProductConv.h"
 #include "runtime/host/TileForm.h"
 #include "runtime/host/WideConv.h"
 
@@ -15,7 +16,7 @@ namespace sluice {
 
 namespace {
 
-const std::string rotatedForm = "rotated ", wideForm = "wide ", blocked = "blocked";
+const std::string rotatedForm = "rotated ", wideForm = "wide ", productForm = "product ", blocked = "blocked";
 
 class BlockedEngine : public ConvEngine {
 public:
@@ -100,6 +101,14 @@ void addOffers(const ConvGeometry &g, bool bias, bool rotated, int64_t parts, st
   }
 }
 
+/// Of the time of oneDNN's convolution with AMX, as measured for ResNet-50: its weight gradient is the slowest of all.
+void addProduct(const ConvGeometry &g, bool bias, std::vector<ConvCandidate> &candidates) {
+  const ProductConvOffer offer = tile::asksVendor() ? productConvOffer(g, bias) : ProductConvOffer();
+  if (!offer.name.empty())
+    candidates.push_back({productForm + offer.name, 1, offer.workspace,
+                          slownessOfHalves(offer.name.c_str()) * (g.pass == ConvPass::BackwardWeight ? 0.5 : 0.8)});
+}
+
 /// Of ours of floats: parts are of the channels; each gathers all pixels.
 void addBlocked(const ConvGeometry &g, std::vector<ConvCandidate> &candidates) {
   for (int64_t parts = 1, most = BlockedConv(g).mostParts(); parts == 1 || parts <= std::min<int64_t>(most, 16);
@@ -133,6 +142,7 @@ static bool isFast(const std::vector<ConvCandidate> &candidates) {
 std::vector<ConvCandidate> convCandidates(const ConvGeometry &g, bool bias) {
   std::vector<ConvCandidate> candidates;
   const bool halves = isHalf(g.type);
+  addProduct(g, bias, candidates);
   for (int64_t parts = 1; parts <= g.x[0]; parts *= 2)
     if (g.x[0] % parts == 0) {
       for (bool rotated : {false, true})
@@ -160,6 +170,8 @@ static std::unique_ptr<ConvEngine> findConvEngine(const ConvGeometry &g, bool bi
   const bool rotated = hasForm(name, rotatedForm);
   if (parts < 1 || g.x[0] % parts != 0 || (rotated && !rotatesWeights(g)))
     return nullptr;
+  if (hasForm(name, productForm))
+    return parts == 1 ? makeProductConv(g, bias, name.substr(productForm.size())) : nullptr;
   if (!isHalf(g.type) || !hasForm(name, wideForm))
     return makeDnnlConv(g, bias, rotated ? name.substr(rotatedForm.size()) : name, rotated, parts);
   auto floats = findConvEngine(wideGeometry(g, parts), bias, name.substr(wideForm.size()), 1);

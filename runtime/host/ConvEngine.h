@@ -5,7 +5,8 @@
 // Of oneDNN's implementations those count that run in the scratchpad given to them; its gemm ones, which need tens of
 // times the workspace and allocate more on their own, and its reference ones are replaced by ours ("blocked"). Of bf16
 // the others are engines of floats that see a part of the batch at a time ("wide NAME", WideConv.h): in the smallest
-// parts everywhere, in others too where products of bf16 are slow.
+// parts everywhere, in others too where products of bf16 are slow. Gradients of pixels may be products ("product NAME",
+// ProductConv.h).
 #pragma once
 
 #include "runtime/kernels/DirectConv.h"

@@ -7,6 +7,7 @@
 #include "runtime/host/BlockedMatmul.h"
 #include "runtime/host/ConvEngine.h"
 #include "runtime/host/ConvGather.h"
+#include "runtime/host/Dnnl.h"
 #include "runtime/host/MatmulEngine.h"
 #include "runtime/host/Processor.h"
 
@@ -85,6 +86,18 @@ TEST(Halves, AreConvolvedAsFloatsWhereThatIsFaster) {
       EXPECT_EQ(convCandidates(small, false).front().name, ofHalves(convCandidates(small, false)));
     }
   }
+}
+
+/// Gradients of pixels are products where AMX computes these.
+TEST(Halves, OfPixelsAreProductsWithAmx) {
+  const bool amx = instructionsInEffect() == "AVX512_CORE_AMX";
+  for (int64_t stride : {1, 2})
+    for (ConvPass pass : passes) {
+      const Window window{{1, 1}, {stride, stride}, {0, 0, 0, 0}, {1, 1}};
+      const ConvGeometry g{pass, {4, 64, 28, 28}, {128, 64, 1, 1}, {4, 128, 28 / stride, 28 / stride}, window,
+                           1,    DataType::BF16};
+      EXPECT_EQ(convCandidates(g, false).front().name.rfind("product ", 0) == 0, amx && pass != ConvPass::Forward);
+    }
 }
 
 TEST(Halves, AreMultipliedAsFloatsWhereThatIsFaster) {
