@@ -7,6 +7,7 @@
 #include "runtime/FusedGeometry.h"
 #include "runtime/host/ElementTypes.h"
 #include "runtime/host/Parallel.h"
+#include "runtime/host/Prefetch.h"
 
 #include <array>
 #include <tuple>
@@ -87,6 +88,8 @@ public:
       : Kernel(node), f(f), geometry(node, shape, layout, inputs, stepArray().data(), outputs, sums) {
     workspace = geometry.workspaceBytes();
     detail::checkOperands<F>(node, inputs, outputs, sums);
+    for (int i = 0; i < F::inputs + F::outputs; ++i)
+      ahead[static_cast<size_t>(i)] = bytesAhead(i);
   }
 
   void run(Stream &stream, std::initializer_list<Tensor> inputs, std::initializer_list<Tensor> outputs,
@@ -117,6 +120,15 @@ private:
     for (int i = 0; i < F::inputs; ++i)
       steps[static_cast<size_t>(i)] = detail::stepOf<F>(i);
     return steps;
+  }
+
+  /// From a row to the one to ask for meanwhile; 0: the operand stays.
+  int64_t bytesAhead(int operand) const {
+    constexpr int64_t enough = 1024; // while so many bytes are computed others arrive
+    const int64_t step = geometry.outer ? geometry.stride[operand][geometry.outer - 1] * geometry.group : 0;
+    const int64_t bytes = detail::typeOf<F>(operand) == DataType::Bit ? 0 : detail::bytesOf<F>(operand, step);
+    const bool inRows = geometry.group == 1 || geometry.wide;
+    return inRows && bytes > 0 ? bytes * ((enough + bytes - 1) / bytes) : 0;
   }
 
   void execute(const Call &call) const {
@@ -188,9 +200,15 @@ private:
         at.in[slot] = repeated.bytes[i];
       else
         at.in[slot] += detail::bytesOf<F>(i, geometry.offset(i, row) + (detail::stepOf<F>(i) ? column : 0));
+      if (detail::stepOf<F>(i) && ahead[slot])
+        expect(at.in[slot] + ahead[slot], detail::bytesOf<F>(i, length));
     }
-    for (int i = 0; i < F::outputs; ++i)
-      at.out[static_cast<size_t>(i)] += detail::bytesOf<F>(F::inputs + i, geometry.offset(F::inputs + i, row) + column);
+    for (int i = 0; i < F::outputs; ++i) {
+      const auto slot = static_cast<size_t>(i);
+      at.out[slot] += detail::bytesOf<F>(F::inputs + i, geometry.offset(F::inputs + i, row) + column);
+      if (ahead[slot + F::inputs])
+        expect(at.out[slot] + ahead[slot + F::inputs], detail::bytesOf<F>(F::inputs + i, length));
+    }
     Element element = call.element;
     element.index = static_cast<uint64_t>(row * geometry.rowExtent + column);
     detail::fusedRow<F>(f, at, sums, length, element, std::make_index_sequence<F::inputs>(),
@@ -199,6 +217,7 @@ private:
 
   F f;
   FusedGeometry geometry;
+  std::array<int64_t, F::inputs + F::outputs + 1> ahead{};
 };
 
 } // namespace sluice

@@ -6,6 +6,7 @@
 #include "runtime/Kernels.h"
 #include "runtime/host/ElementTypes.h"
 #include "runtime/host/Parallel.h"
+#include "runtime/host/Prefetch.h"
 
 #include <cmath>
 #include <string>
@@ -31,9 +32,12 @@ void blockStatistics(const T *x, int64_t rows, int64_t stride, int64_t width, fl
                      float *__restrict m2) {
   std::fill_n(mean, width, 0.0f);
   std::fill_n(m2, width, 0.0f);
-  for (int64_t row = 0; row < rows; ++row)
+  for (int64_t row = 0; row < rows; ++row) {
+    if (sizeof(T) < sizeof(float)) // rows of floats are followed without that
+      expect(x + (row + rows) * stride, width * static_cast<int64_t>(sizeof(T))); // of the next block
     for (int64_t i = 0; i < width; ++i)
       mean[i] += widened(x[row * stride + i]);
+  }
   for (int64_t i = 0; i < width; ++i)
     mean[i] /= static_cast<float>(rows);
   for (int64_t row = 0; row < rows; ++row)

@@ -2,6 +2,7 @@
 // Kernels that only move elements: permutations and changes of layout (Reorder), concatenation and slicing (Slab).
 #include "runtime/host/ElementTypes.h"
 #include "runtime/host/Parallel.h"
+#include "runtime/host/Prefetch.h"
 #include "runtime/kernels/Strides.h"
 
 #include <algorithm>
@@ -141,10 +142,18 @@ void Slab::copy(Stream &stream, const char *op, const char *from, int64_t fromSt
     // A slab of few long runs is cut inside its runs, one of many short runs between them.
     const int64_t piece = std::min<int64_t>(smallStride, 1 << 16),
                   pieces = piece ? (smallStride + piece - 1) / piece : 0;
+    constexpr int64_t page = 4096, ahead = 4;
+    // What lies apart; longer runs, and those one behind the other, are followed without being asked for.
+    const bool apartFrom = smallStride <= page && fromStride != smallStride,
+               apartTo = smallStride <= page && toStride != smallStride;
     parallelRanges(outer * pieces, std::max<int64_t>(1, (1 << 16) / std::max<int64_t>(1, piece)),
                    [&](int64_t begin, int64_t end) {
                      for (int64_t i = begin; i < end; ++i) {
                        const int64_t at = i % pieces * piece;
+                       if (apartFrom)
+                         expect(from + (i + ahead) * fromStride, smallStride);
+                       if (apartTo)
+                         expect(to + (i + ahead) * toStride, smallStride);
                        memcpy(to + i / pieces * toStride + at, from + i / pieces * fromStride + at,
                               static_cast<size_t>(std::min(piece, smallStride - at)));
                      }
