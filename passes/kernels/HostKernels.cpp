@@ -4,6 +4,7 @@
 
 #include "ir/KernelCall.h"
 #include "runtime/CpuTable.h"
+#include "runtime/host/AttentionEngine.h"
 #include "runtime/host/ConvEngine.h"
 #include "runtime/host/ElementTypes.h"
 #include "runtime/host/MatmulEngine.h"
@@ -63,6 +64,15 @@ Offered offersOf(const arguments::Matmul &m, const char *node) {
   refuseF16(node, m.factors);
   Offered offered;
   for (const MatmulCandidate &c : matmulCandidates({m.a, m.b, m.c, m}))
+    offered.push_back({c.name, 1, 0, c.slowness, static_cast<int64_t>(c.workspace)});
+  return offered;
+}
+
+Offered offersOf(const arguments::Attention &a, const char *node) {
+  refuseF16(node, a.type);
+  Offered offered;
+  const AttentionGeometry geometry(node, a.q, a.k, a.v, a.mask, a.kept, a.views());
+  for (const AttentionCandidate &c : attentionCandidates(a.pass, geometry, a.type))
     offered.push_back({c.name, 1, 0, c.slowness, static_cast<int64_t>(c.workspace)});
   return offered;
 }
