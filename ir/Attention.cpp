@@ -236,6 +236,14 @@ template <typename Op> static int64_t productsOf(Op op, int64_t depthProducts, i
 int64_t AttentionOp::flops() { return productsOf(*this, 1, 1); }
 int64_t AttentionBackwardOp::flops() { return productsOf(*this, 3, 2); }
 
+template <typename Op> static OpWork workOf(Op op, bool backward) {
+  const auto [q, k, v] = factorsOf(op);
+  const ArrayRef<int64_t> queries = q.getShape(), keys = k.getShape();
+  return AttentionWork{backward, queries[queries.size() - 2], keys[keys.size() - 2], queries.back()};
+}
+OpWork AttentionOp::work() { return workOf(*this, false); }
+OpWork AttentionBackwardOp::work() { return workOf(*this, true); }
+
 PrecisionPreference AttentionOp::precisionPreference() { return PrecisionPreference::Product; }
 PrecisionPreference AttentionBackwardOp::precisionPreference() { return PrecisionPreference::Product; }
 bool AttentionOp::isOperandWide(unsigned i) { return i >= 3; }

@@ -46,7 +46,7 @@ def Train_ConvBackwardWeightOp : Train_GradientOp<"conv_backward_weight", [Train
   let results = (outs Train_Float:$dw, Optional<Train_Vector>:$dbias);
 }
 def Train_AttentionBackwardOp : Train_GradientOp<"attention_backward", [Train_OwnKernel,
-    DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionPreference", "isOperandWide"]>, DeclareOpInterfaceMethods<Train_Costed, ["flops"]>]> {
+    DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionPreference", "isOperandWide"]>, DeclareOpInterfaceMethods<Train_Costed, ["flops", "work"]>]> {
   let extraClassDeclaration = Train_AttentionMasks.decl # Train_KernelFacts<"FullyConnected", results = ["_dq", "_dk", "_dv"]>.decl;
   let summary = "gradients of train.attention with respect to q, k and v; computes the scores again, block by block";
   let description = [{

@@ -22,6 +22,12 @@ struct ProductWork {
   int64_t rows = 0, inner = 0, columns = 0;
 };
 
+/// A pass of attention: each member has so many rows and keys of so many numbers.
+struct AttentionWork {
+  bool backward;
+  int64_t rows = 0, keys = 0, depth = 0;
+};
+
 /// A pass of a convolution: weights [O,C/groups,k...], y [N,O,d...], and the strides of its two or three dimensions.
 struct ConvWork {
   ConvPass pass;
@@ -29,6 +35,6 @@ struct ConvWork {
   int64_t groups = 1;
 };
 
-using OpWork = std::variant<MemoryWork, ProductWork, ConvWork>;
+using OpWork = std::variant<MemoryWork, ProductWork, AttentionWork, ConvWork>;
 
 } // namespace sluice

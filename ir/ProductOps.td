@@ -77,7 +77,7 @@ def Train_MatmulOp : Train_ForwardOp<"matmul", [Train_OwnKernel, DeclareOpInterf
 
 def Train_AttentionOp : Train_ForwardOp<"attention", [Train_OwnKernel,
     DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionPreference", "isOperandWide", "isResultWide"]>,
-    DeclareOpInterfaceMethods<Train_Costed, ["flops"]>]> {
+    DeclareOpInterfaceMethods<Train_Costed, ["flops", "work"]>]> {
   let extraClassDeclaration = Train_AttentionMasks.decl # Train_KernelFacts<"FullyConnected", results = ["", "_logsumexp"]>.decl;
   let summary = "dropout(softmax(scale * q k^T + mask)) v, without a tensor of all scores";
   let description = [{

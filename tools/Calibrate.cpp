@@ -5,14 +5,11 @@
 // late is what a slow machine has no time for.
 #include "tools/Calibrate.h"
 
-#include "passes/planner/Profile.h"
-#include "runtime/Runtime.h"
+#include "runtime/host/AttentionEngine.h"
+#include "runtime/host/MatmulEngine.h"
 #include "runtime/program/Links.h"
+#include "tools/CalibrationBench.h"
 
-#include <nlohmann/json.hpp>
-
-#include <algorithm>
-#include <chrono>
 #include <iostream>
 #include <stdexcept>
 #include <sys/resource.h>
@@ -22,8 +19,6 @@ using nlohmann::json;
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 /// Of the cores' time that a measurement must get.
 constexpr double leastShare = 0.7;
 
@@ -32,82 +27,10 @@ double secondsOf(const rusage &use) {
          1e-6 * static_cast<double>(use.ru_utime.tv_usec + use.ru_stime.tv_usec);
 }
 
-struct Multiply {
+template <DataType Type> struct Multiply {
   static constexpr int inputs = 2, outputs = 1, sums = 0;
+  static constexpr DataType types[] = {Type, Type, Type};
   SLUICE_KERNEL Values<1> operator()(float x, float y) const { return {{x * y}}; }
-};
-
-/// Kernels in an arena whose places they go round.
-class Bench {
-public:
-  Bench() : session(arenaBytes, 0, 0) {
-    clear(session.compute, device(0, {static_cast<int64_t>(arenaBytes)}, Layout::RowMajor, DataType::U8), "calibrate");
-  }
-
-  /// Place for a tensor, after the last one; the arena is a ring.
-  Tensor place(Shape shape, Layout layout = Layout::RowMajor, DataType type = DataType::F32) {
-    Tensor tensor = device(0, shape, layout, type);
-    const size_t bytes = (tensor.bytes() + 255) / 256 * 256;
-    if (next + bytes > ring)
-      next = 0;
-    tensor.offset = next;
-    next += bytes;
-    return tensor;
-  }
-  Tensor space(size_t bytes) { return place({static_cast<int64_t>(bytes)}, Layout::RowMajor, DataType::U8); }
-
-  /// Whether a kernel that touches so many bytes can be measured.
-  static bool fits(size_t bytes) { return bytes <= arenaBytes / 2; }
-
-  /// Seconds of so many runs.
-  template <typename Run> double total(int repeats, Run &&run) {
-    session.synchronize();
-    const auto begin = Clock::now();
-    for (int i = 0; i < repeats; ++i)
-      run(session.compute);
-    session.synchronize();
-    return std::max(1e-9, std::chrono::duration<double>(Clock::now() - begin).count());
-  }
-
-  /// Whether the time that sampling may take is over.
-  bool late() const { return Clock::now() - begin > std::chrono::duration<double>(mostSeconds); }
-
-  /// Seconds of one `run`, whose operands go round in so many bytes; short ones are repeated to two milliseconds.
-  template <typename Run> double seconds(size_t around, Run &&run) {
-    ring = around;
-    next = 0;
-    double best = once(1, run);
-    const int repeats = std::clamp(static_cast<int>(2e-3 / best), 1, 200), rounds = best > 5e-3 ? 1 : 2;
-    for (int i = 0; i < rounds; ++i) // so many in a row that waking the threads counts for nothing
-      best = std::min(best, once(repeats, run));
-    return best;
-  }
-
-  /// Files how fast a kernel that takes places for so many bytes does that amount: with operands that were touched a
-  /// moment ago and, where caches would hold them, with some that were not.
-  template <typename Run>
-  void sample(const std::string &kind, std::vector<double> size, double amount, size_t bytes, Run &&run) {
-    const size_t near = std::min<size_t>(arenaBytes, 2 * (bytes + 4096));
-    size.push_back(0);
-    for (size_t around : {near, bytes < cachedBytes ? arenaBytes : near}) {
-      size.back() = planner::surroundings(static_cast<double>(around));
-      samples.push_back({{"kind", kind}, {"size", size}, {"rate", amount / seconds(around, run)}});
-      if (around == arenaBytes || bytes >= cachedBytes)
-        break;
-    }
-  }
-
-  Session session;
-  json samples = json::array();
-
-private:
-  static constexpr double mostSeconds = 3.5;
-  const Clock::time_point begin = Clock::now();
-
-  template <typename Run> double once(int repeats, Run &&run) { return total(repeats, run) / repeats; }
-
-  static constexpr size_t arenaBytes = size_t{192} << 20, cachedBytes = size_t{4} << 20;
-  size_t next = 0, ring = arenaBytes;
 };
 
 /// A convolution to measure; x is [batch,in,extent,extent].
@@ -120,13 +43,16 @@ void measurePass(Bench &bench, const Layer &l, ConvPass pass) {
   const Shape x{l.batch, l.in, l.extent, l.extent}, w{l.out, l.in / l.groups, l.kernel, l.kernel},
       y{l.batch, l.out, side, side};
   const Conv conv("calibrate", pass, x, w, y, {{l.kernel, l.kernel}, {l.stride, l.stride}, {pad, pad, pad, pad}},
-                  ConvOptions().withGroups(l.groups));
+                  ConvOptions().withGroups(l.groups).withType(bench.type));
   if (!Bench::fits(conv.workspaceBytes()))
     return;
   buildPrimitives();
-  const size_t bytes = 4 * static_cast<size_t>(x.elements() + w.elements() + y.elements()) + conv.workspaceBytes();
+  const size_t width = byteWidth(bench.type), bytes = width * static_cast<size_t>(x.elements() + y.elements()) +
+                                                      4 * static_cast<size_t>(w.elements()) + conv.workspaceBytes();
+  const DataType ofWeights = pass == ConvPass::BackwardWeight ? DataType::F32 : bench.type;
   auto run = [&](Stream &stream) {
-    const Tensor tx = bench.place(x, Layout::NHWC), ty = bench.place(y, Layout::NHWC), tw = bench.place(w);
+    const Tensor tx = bench.place(x, Layout::NHWC, bench.type), ty = bench.place(y, Layout::NHWC, bench.type),
+                 tw = bench.place(w, Layout::RowMajor, ofWeights);
     const Tensor space = bench.space(conv.workspaceBytes());
     if (pass == ConvPass::Forward)
       conv.forward(stream, tx, tw, none, ty, space);
@@ -237,52 +163,88 @@ void measureProducts(Bench &bench) {
   // rows, inner, columns; a linear layer's three products have the batch in each of the places
   static const int64_t shapes[][3] = {{16, 2048, 1000}, {16, 4096, 4096},   {64, 64, 10},     {2048, 16, 1000},
                                       {4096, 16, 4096}, {8, 1280, 1000},    {16, 8192, 4096}, {8192, 16, 4096},
-                                      {256, 512, 512},  {1024, 1024, 1024}, {1280, 8, 1000}};
+                                      {256, 512, 512},  {1024, 1024, 1024}, {1280, 8, 1000},  {2048, 384, 1536},
+                                      {384, 2048, 1536}};
   for (const auto &[m, k, n] : shapes)
     for (bool transposed : {false, true}) {
       const Shape a{m, k}, b = transposed ? Shape{n, k} : Shape{k, n}, c{m, n};
-      const Matmul product("calibrate", a, b, c, MatmulOptions().withTransposeB(transposed));
+      MatmulOptions options = MatmulOptions().withTransposeB(transposed).withFactors(bench.type).withResult(bench.type);
+      const std::string fastest = matmulCandidates({a, b, c, options}).front().name;
+      options.algorithm.name = fastest.c_str();
+      const Matmul product("calibrate", a, b, c, options);
       buildPrimitives();
-      const size_t bytes = 4 * static_cast<size_t>(m * k + k * n + m * n) + product.workspaceBytes();
+      const size_t bytes =
+          byteWidth(bench.type) * static_cast<size_t>(m * k + k * n + m * n) + product.workspaceBytes();
       bench.sample("product", planner::productSize(double(m), double(k), double(n)), 2.0 * double(m * k * n), bytes,
                    [&](Stream &stream) {
-                     product.run(stream, bench.place(a), bench.place(b), none, bench.place(c),
-                                 bench.space(product.workspaceBytes()));
+                     const auto place = [&](const Shape &of) { return bench.place(of, Layout::RowMajor, bench.type); };
+                     product.run(stream, place(a), place(b), none, place(c), bench.space(product.workspaceBytes()));
+                   });
+    }
+}
+
+void measureAttention(Bench &bench) {
+  struct Heads {
+    int64_t members, rows, depth;
+  };
+  for (const auto &[members, rows, depth] : {Heads{64, 64, 32}, {24, 197, 64}, {24, 256, 64}, {4, 1024, 64}})
+    for (AttentionPass pass : {AttentionPass::Forward, AttentionPass::Backward}) {
+      const Shape shape{members, rows, depth}, sums{members, rows};
+      const AttentionGeometry geometry("calibrate", shape, shape, shape, {});
+      const std::string fastest = attentionCandidates(pass, geometry, bench.type).front().name;
+      const Attention attention("calibrate", pass, shape, shape, shape, 0.125f,
+                                AttentionOptions().withType(bench.type).withAlgorithm({fastest.c_str()}));
+      const bool backward = pass == AttentionPass::Backward;
+      const double products = backward ? 5 : 2;
+      const size_t bytes = byteWidth(bench.type) * static_cast<size_t>((backward ? 8 : 4) * shape.elements()) +
+                           attention.workspaceBytes();
+      const auto place = [&] { return bench.place(shape, Layout::RowMajor, bench.type); };
+      bench.sample(backward ? "attention_backward" : "attention_forward",
+                   planner::attentionSize(double(rows), double(rows), double(depth)),
+                   2.0 * products * double(members * rows * rows * depth), bytes, [&](Stream &stream) {
+                     const Tensor q = place(), k = place(), v = place(), y = place(), logs = bench.place(sums);
+                     const Tensor space = bench.space(attention.workspaceBytes());
+                     if (backward)
+                       attention.backward(stream, place(), q, k, v, none, none, y, logs, place(), place(), place(),
+                                          space);
+                     else
+                       attention.forward(stream, q, k, v, none, none, y, logs, space);
                    });
     }
 }
 
 /// Kernels that wait for memory: bytes touched in a second, by bytes.
-void measureTraffic(Bench &bench) {
+template <DataType Type> void measureTraffic(Bench &bench) {
   constexpr int64_t channels = 64;
   for (int64_t batch : {1, 8, 32, 128})
     for (int64_t extent : {4, 16, 48}) {
       const Shape x{batch, channels, extent, extent};
-      const double bytes = 4.0 * static_cast<double>(x.elements());
+      const double width = double(byteWidth(Type)), bytes = width * static_cast<double>(x.elements());
       if (!Bench::fits(static_cast<size_t>(3 * bytes)))
         continue;
-      const Tensor any = device(0, x, Layout::NHWC);
-      const Fused<Multiply> multiply("calibrate", x, Layout::NHWC, {any, any}, {any}, {});
+      const Tensor any = device(0, x, Layout::NHWC, Type);
+      const auto place = [&](const Shape &of) { return bench.place(of, Layout::NHWC, Type); };
+      const Fused<Multiply<Type>> multiply("calibrate", x, Layout::NHWC, {any, any}, {any}, {});
       bench.sample("elementwise", {3 * bytes}, 3 * bytes, static_cast<size_t>(3 * bytes), [&](Stream &stream) {
-        const Tensor a = bench.place(x, Layout::NHWC), b = bench.place(x, Layout::NHWC);
-        multiply.run(stream, {a, b}, {bench.place(x, Layout::NHWC)}, {}, none);
+        const Tensor a = place(x), b = place(x);
+        multiply.run(stream, {a, b}, {place(x)}, {}, none);
       });
       const BatchNormStatistics statistics("calibrate", x, 1e-5f);
       bench.sample("norm", {bytes}, bytes, static_cast<size_t>(bytes), [&](Stream &stream) {
         const Tensor mean = bench.place({channels}), rstd = bench.place({channels});
-        statistics.run(stream, bench.place(x, Layout::NHWC), mean, rstd, bench.space(statistics.workspaceBytes()));
+        statistics.run(stream, place(x), mean, rstd, bench.space(statistics.workspaceBytes()));
       });
       for (int64_t window : {2, 3}) {
         const Shape y{batch, channels, extent / 2, extent / 2};
         const MaxPool pool("calibrate", x, y, {{window, window}, {2, 2}, {0, 0, window - 2, window - 2}});
-        const double moved = bytes + 5.0 * static_cast<double>(y.elements());
+        const double moved = bytes + (width + 1) * static_cast<double>(y.elements());
         bench.sample("pool", {moved}, moved, static_cast<size_t>(moved), [&](Stream &stream) {
           const Tensor indices = bench.place(y, Layout::NHWC, DataType::U8), space = bench.space(pool.workspaceBytes());
-          pool.forward(stream, bench.place(x, Layout::NHWC), bench.place(y, Layout::NHWC), indices, space);
+          pool.forward(stream, place(x), place(y), indices, space);
         });
         bench.sample("pool_backward", {moved}, moved, static_cast<size_t>(moved), [&](Stream &stream) {
           const Tensor indices = bench.place(y, Layout::NHWC, DataType::U8), space = bench.space(pool.workspaceBytes());
-          pool.backward(stream, bench.place(y, Layout::NHWC), indices, bench.place(x, Layout::NHWC), space);
+          pool.backward(stream, place(y), indices, place(x), space);
         });
       }
     }
@@ -291,7 +253,7 @@ void measureTraffic(Bench &bench) {
 double launchSeconds(Bench &bench) {
   const Shape x{64};
   const Tensor any = device(0, x);
-  const Fused<Multiply> multiply("calibrate", x, Layout::RowMajor, {any, any}, {any}, {});
+  const Fused<Multiply<DataType::F32>> multiply("calibrate", x, Layout::RowMajor, {any, any}, {any}, {});
   return bench.seconds(4096, [&](Stream &stream) { multiply.run(stream, {any, any}, {any}, {}, none); });
 }
 
@@ -323,26 +285,40 @@ static void lookForWork(Bench &bench, bool insist, std::string &busy) {
     throw std::runtime_error(busy);
 }
 
-std::string sluice::calibrate(const std::string &folder, bool insist, const std::function<void()> &begin) {
+/// With a time of their own.
+static json samplesOfHalves() {
+  Bench bench(DataType::BF16);
+  measureProducts(bench);
+  measureAttention(bench);
+  measureTraffic<DataType::BF16>(bench);
+  measureConvolutions(bench);
+  return bench.samples;
+}
+
+std::string sluice::calibrate(const std::string &folder, bool halves, bool insist, const std::function<void()> &begin) {
   json profile;
   for (const auto &[name, text] : planner::shippedProfiles())
     if (name == "host")
       profile = json::parse(text);
   profile["threads"] = threads();
   {
-    Bench bench;
+    Bench bench(DataType::F32);
     std::string busy;
     lookForWork(bench, insist, busy);
     begin();
     profile["rates"]["launch_seconds"] = launchSeconds(bench);
     measureProducts(bench);
-    measureTraffic(bench);
+    measureAttention(bench);
+    measureTraffic<DataType::F32>(bench);
     measureConvolutions(bench);
+    profile["samples"] = bench.samples;
+    if (halves)
+      for (const json &sample : samplesOfHalves())
+        profile["samples"].push_back(sample);
     lookForWork(bench, insist, busy);
     if (!busy.empty())
       std::cerr << "sluicec: warning: " << busy
                 << ": times will be predicted too long; repeat --calibrate when it does not" << std::endl;
-    profile["samples"] = bench.samples;
   }
   const LinkRates links = measureLinks(3);
   profile["links"].update({{"d2h", links.toHost}, {"h2d", links.toDevice}, {"duplex", links.duplex}});

@@ -32,7 +32,7 @@ using nlohmann::json;
 namespace {
 
 /// Another set of samples is another version: older files are measured again.
-constexpr int version = 2;
+constexpr int version = 3;
 constexpr int mostMilliseconds = 60000; ///< until the child says something; far beyond what it takes on a busy machine
 
 std::string processorName() {
@@ -43,9 +43,10 @@ std::string processorName() {
   return "unknown processor";
 }
 
-/// What a profile holds for.
-json machine() {
+/// What a profile holds for: without bf16, or with it.
+json machine(bool halves) {
   return {{"calibration", version},
+          {"bf16", halves},
           {"processor", processorName()},
           {"instructions", instructionsInEffect()},
           {"threads", threads()}};
@@ -60,7 +61,7 @@ fs::path cacheFile(const json &machine) {
   if (folder.empty())
     return {};
   std::string name = machine["processor"].get<std::string>() + "-" + machine["instructions"].get<std::string>() + "-" +
-                     std::to_string(threads());
+                     std::to_string(threads()) + (machine["bf16"].get<bool>() ? "-bf16" : "");
   for (char &c : name)
     if (!std::isalnum(static_cast<unsigned char>(c)) && c != '-')
       c = '_';
@@ -91,7 +92,7 @@ void restartPassive() {
 
 /// What calibrate() says in a process of its own, whose threads are gone afterwards: a profile, or why there is none.
 /// Empty where it died.
-std::string calibrateInChild(const fs::path &path, bool insist) {
+std::string calibrateInChild(const fs::path &path, bool halves, bool insist) {
   int ends[2];
   if (pipe(ends))
     return "";
@@ -101,9 +102,9 @@ std::string calibrateInChild(const fs::path &path, bool insist) {
     crashQuietly();
     std::string text;
     try {
-      text = calibrate(path.parent_path().string(), insist, [&] {
+      text = calibrate(path.parent_path().string(), halves, insist, [&] {
         std::cerr << "sluicec: measuring this machine with " << threads() << (threads() == 1 ? " thread" : " threads")
-                  << ", once, about 5 s; kept in " << path.string() << std::endl;
+                  << ", once, about " << (halves ? 9 : 5) << " s; kept in " << path.string() << std::endl;
       });
     } catch (const std::exception &failure) {
       text = failure.what();
@@ -146,7 +147,7 @@ Status measure(const json &machine, const fs::path &path, bool insist) {
   if (error)
     return Error{path.parent_path().string() + ": " + error.message()};
   restartPassive();
-  std::string text = calibrateInChild(path, insist);
+  std::string text = calibrateInChild(path, machine["bf16"], insist);
   if (text.empty())
     return Error{"the measurement did not end"};
   if (text.front() != '{')
@@ -188,7 +189,7 @@ void sluice::chooseDevice(DriverOptions &options) {
   }
   const Precision precision = options.spec.precision == "bf16" ? Precision::BF16 : Precision::FP32;
   adoptMachine({options.pipeline.threads, options.pipeline.level, precision}); // before oneDNN is asked what it may use
-  const json key = machine();
+  const json key = machine(precision == Precision::BF16);
   const fs::path path = cacheFile(key);
   const Result<std::string> text = planner::readInput(path.string());
   const bool known = !options.calibrate && text && speaksOf(*text, key);

@@ -36,10 +36,31 @@ static void describe(planner::Work &work, const ProductWork &product) {
   work.size = planner::productSize(double(product.rows), double(product.inner), double(product.columns));
 }
 
+static void describe(planner::Work &work, const AttentionWork &attention) {
+  work.sample = attention.backward ? "attention_backward" : "attention_forward";
+  work.size = planner::attentionSize(double(attention.rows), double(attention.keys), double(attention.depth));
+}
+
 static void describe(planner::Work &work, const MemoryWork &memory) {
   static constexpr const char *kinds[] = {"elementwise", "norm", "pool", "pool_backward"};
   work.sample = kinds[memory.kind];
   work.size = {work.bytes};
+}
+
+/// Of the largest tensor that the op reads or writes.
+static std::string typeOf(Operation *op) {
+  int64_t most = 0;
+  StringRef type = "fp32";
+  const auto look = [&](Value value) {
+    auto tensor = dyn_cast<RankedTensorType>(value.getType());
+    if (!tensor || tensor.getNumElements() <= most)
+      return;
+    most = tensor.getNumElements();
+    type = !isHalf(tensor) ? "fp32" : tensor.getElementType().isF16() ? "fp16" : "bf16";
+  };
+  llvm::for_each(op->getOperands(), look);
+  llvm::for_each(op->getResults(), look);
+  return type.str();
 }
 
 // The last size is that of all samples, see surroundings().
@@ -47,6 +68,7 @@ planner::Work sluice::workOf(Operation *op, int64_t touched) {
   planner::Work work;
   work.kind = cast<HasKernel>(op).opKind();
   work.precision = arithmeticOf(op);
+  work.type = typeOf(op);
   auto costed = dyn_cast<Costed>(op);
   if (costed) {
     work.flops = double(costed.flops());

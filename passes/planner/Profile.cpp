@@ -35,6 +35,8 @@ std::vector<double> productSize(double rows, double inner, double columns) {
   return {rows, std::sqrt(inner), std::sqrt(columns)};
 }
 
+std::vector<double> attentionSize(double rows, double keys, double depth) { return {rows, keys, std::sqrt(depth)}; }
+
 double surroundings(double bytes) { return std::pow(std::clamp(bytes, 1.0, 192.0 * (1 << 20)), 0.25); }
 
 /// Mean of the samples' logarithms, weighted by how near they are in octaves of every size: those of other sizes hardly
@@ -58,7 +60,9 @@ static double rateNear(const std::vector<Sample> &samples, const std::vector<dou
 /// longer, at the profile's efficiencies. Samples of another list of sizes are those of another version.
 Seconds Profile::estimate(const Work &work) const {
   const bool arithmeticKind = work.kind == OpKind::Conv || work.kind == OpKind::FullyConnected;
-  auto measured = samples.find(work.sample);
+  auto measured = samples.find({work.sample, work.type});
+  if (measured == samples.end())
+    measured = samples.find({work.sample, "fp32"});
   if (measured != samples.end() && !measured->second.empty() && measured->second[0].size.size() == work.size.size())
     return std::max(rates.launch, (arithmeticKind ? work.flops : work.bytes) / rateNear(measured->second, work.size));
   auto peak = rates.flops.find(work.precision);
@@ -148,11 +152,13 @@ static void readSamples(const json &root, Profile &profile) {
   if (!root.at("samples").is_array())
     throw std::runtime_error("'samples' is not an array");
   for (const json &sample : root.at("samples")) {
-    if (!sample.is_object() || !sample.contains("kind") || !sample.at("kind").is_string() || !sample.contains("size") ||
-        !sample.contains("rate"))
+    const auto isText = [&](const char *key) { return sample.contains(key) && sample.at(key).is_string(); };
+    if (!sample.is_object() || !isText("kind") || !sample.contains("size") || !sample.contains("rate"))
       throw std::runtime_error("an entry of 'samples' lacks 'kind', 'size' or 'rate': " + quoted(sample));
+    if (sample.contains("type") && !isText("type"))
+      throw std::runtime_error("the 'type' of a sample is no text: " + quoted(sample));
     Sample read{numbers(sample, "size", extent), number(sample, "rate", 0, rate)};
-    std::vector<Sample> &list = profile.samples[sample.at("kind")];
+    std::vector<Sample> &list = profile.samples[{sample.at("kind"), sample.value("type", "fp32")}];
     if (!list.empty() && list[0].size.size() != read.size.size())
       throw std::runtime_error("a sample has another number of sizes than those before it: " + quoted(sample));
     list.push_back(std::move(read));

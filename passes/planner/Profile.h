@@ -5,10 +5,11 @@
 // "ops":[{"node","op","seconds","calls","workspace_bytes","zeros"}],
 // "links":{"d2h","h2d","duplex"[,"latency_seconds"][,"contention"][,ARENA:{the same}]}, "codecs":{name: bytes/s}
 // [,"codec_contention"][,"packing_contention"][,"errors":[{"tensor","codec","error"}]]}; shipped ones add
-// "rates" to estimate ops from, and those that sluicec measured on its machine "samples":[{"kind","size":[...],"rate"}]
-// of kernels besides. Links are between device and host memory; ARENA is the name of another arena that plans
-// may use. "duplex" is the rate of each direction while both run, "contention" what Link says,
-// "codec_contention" and "packing_contention" what Problem says.
+// "rates" to estimate ops from, and those that sluicec measured on its machine
+// "samples":[{"kind"[,"type"],"size":[...], "rate"}] of kernels besides, of tensors of "fp32" if no other type is said.
+// Links are between device and host memory; ARENA is the name of another arena that plans may use. "duplex" is the rate
+// of each direction while both run, "contention" what Link says, "codec_contention" and "packing_contention" what
+// Problem says.
 #pragma once
 
 #include "passes/planner/Problem.h"
@@ -43,13 +44,14 @@ struct Rates {
   double convEfficiency = 1, matmulEfficiency = 1, bandwidthEfficiency = 1;
 };
 
-/// What an estimate depends on. `sample` names the kind of a kernel as profiles with samples do, `size` lists what its
-/// rate depends on, in the order of that kind's samples.
+/// What an estimate depends on. `sample` names the kind of a kernel and `type` that of its tensors as profiles with
+/// samples do, `size` lists what its rate depends on, in the order of that kind's samples.
 struct Work {
   OpKind kind = OpKind::Other;
   double flops = 0, bytes = 0;
   std::string precision = "fp32", sample = {};
   std::vector<double> size = {};
+  std::string type = "fp32";
 };
 
 /// A kernel that was measured: operations (convolutions and products) or bytes (all others) a second.
@@ -64,6 +66,7 @@ struct Sample {
 std::vector<double> convSize(double in, double out, double side, double pixels, double area, double stride);
 std::vector<double> depthwiseSize(double channels, double side, double pixels, double area, double stride);
 std::vector<double> productSize(double rows, double inner, double columns);
+std::vector<double> attentionSize(double rows, double keys, double depth);
 /// The last size of every sample: what else is touched before an operand is touched again, in bytes. It matters while
 /// caches hold that.
 double surroundings(double bytes);
@@ -72,11 +75,12 @@ double surroundings(double bytes);
 struct Profile {
   std::string device, provenance;
   int threads = 0;
-  Bytes memory = 0;                                   ///< of the device; 0: unknown
-  Link link;                                          ///< between device and host memory
-  std::map<Space, Link> links;                        ///< of other arenas
-  Rates rates;                                        ///< memoryBandwidth 0: the profile holds measurements only
-  std::map<std::string, std::vector<Sample>> samples; ///< by kind; none: times follow from `rates`
+  Bytes memory = 0;            ///< of the device; 0: unknown
+  Link link;                   ///< between device and host memory
+  std::map<Space, Link> links; ///< of other arenas
+  Rates rates;                 ///< memoryBandwidth 0: the profile holds measurements only
+  /// By kind and type; none: times follow from `rates`.
+  std::map<std::pair<std::string, std::string>, std::vector<Sample>> samples;
   std::map<std::pair<std::string, std::string>, MeasuredOp> ops; ///< by (node, op)
   std::map<Codec, double> codecs;                                ///< raw bytes per second
   std::optional<double> codecContention;                         ///< see Problem; empty: unknown, taken as 0
@@ -89,8 +93,9 @@ struct Profile {
   /// What a program measured of a node's op; null where the profile has none.
   const MeasuredOp *measured(const std::string &node, const std::string &op) const;
 
-  /// The rate of the nearest samples of the work's kind, and a launch at least. Without any, a roofline: arithmetic at
-  /// the kind's share of the precision's peak, or the bytes moved, whichever is longer, plus the launch.
+  /// The rate of the nearest samples of the work's kind and type, else of fp32, and a launch at least. Without any, a
+  /// roofline: arithmetic at the kind's share of the precision's peak, or the bytes moved, whichever is longer, plus
+  /// the launch.
   Seconds estimate(const Work &work) const;
   /// Between the device and that arena; null where the profile does not say it.
   const Link *linkTo(Space home) const {

@@ -194,6 +194,20 @@ TEST(Profile, SamplesReplaceTheRoofline) {
   EXPECT_DOUBLE_EQ(profile.estimate({OpKind::Activation, 1, 4, "fp32", "elementwise", {4}}), 0.5) << "a launch";
 }
 
+TEST(Profile, SamplesOfATypeComeBeforeThoseOfFloats) {
+  const Result<Profile> parsed = parseProfile(
+      R"({"version":1,"rates":{"flops":{"fp32":1e12},"memory_bandwidth":1e9},"samples":[
+      {"kind":"product","size":[8],"rate":1e9},{"kind":"product","type":"bf16","size":[8],"rate":4e9},
+      {"kind":"norm","size":[8],"rate":1e9}]})");
+  ASSERT_TRUE(parsed) << parsed.error();
+  const auto seconds = [&](OpKind kind, const char *sample, const char *type) {
+    return parsed->estimate({kind, 8e9, 8e9, "fp32", sample, {8}, type});
+  };
+  EXPECT_NEAR(seconds(OpKind::FullyConnected, "product", "fp32"), 8, 1e-6);
+  EXPECT_NEAR(seconds(OpKind::FullyConnected, "product", "bf16"), 2, 1e-6);
+  EXPECT_NEAR(seconds(OpKind::Norm, "norm", "bf16"), 8, 1e-6) << "nothing of bf16 was measured";
+}
+
 TEST(Profile, RatesOfCopiesAreMeasuredOrFollowFromTheMemory) {
   Profile profile;
   profile.codecs = {{Codec::Fp16, 3e9}, {Codec::Int8, 1e9}};
@@ -210,10 +224,11 @@ TEST(Profile, RatesOfCopiesAreMeasuredOrFollowFromTheMemory) {
 }
 
 TEST(Profile, BadSamplesAreRefused) {
-  for (const char *bad : {R"({"kind":"conv","size":[1]})", R"({"kind":"conv","size":[0],"rate":1e9})",
-                          R"({"kind":1,"size":[1],"rate":1e9})", R"({"kind":"conv","size":["a"],"rate":1e9})",
-                          R"({"kind":"conv","size":3,"rate":1e9})", R"({"kind":"conv","size":[1],"rate":0})",
-                          R"({"kind":"conv","size":[1],"rate":1e300})", R"(7)"})
+  for (const char *bad :
+       {R"({"kind":"conv","size":[1]})", R"({"kind":"conv","size":[0],"rate":1e9})",
+        R"({"kind":1,"size":[1],"rate":1e9})", R"({"kind":"conv","type":1,"size":[1],"rate":1e9})",
+        R"({"kind":"conv","size":["a"],"rate":1e9})", R"({"kind":"conv","size":3,"rate":1e9})",
+        R"({"kind":"conv","size":[1],"rate":0})", R"({"kind":"conv","size":[1],"rate":1e300})", R"(7)"})
     EXPECT_FALSE(parseProfile(std::string(R"({"version":1,"samples":[)") + bad + "]}")) << bad;
   const Result<Profile> uneven = parseProfile(
       R"({"version":1,"samples":[{"kind":"a","size":[1],"rate":1e9},{"kind":"a","size":[1,2],"rate":1e9}]})");

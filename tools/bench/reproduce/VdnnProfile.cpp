@@ -24,17 +24,18 @@ static Profile withLinkOfTableOne() {
 Profile smallestKernelProfile() {
   Profile profile = withLinkOfTableOne();
   for (const auto &[kernel, milliseconds] : tableOne) // forward, input's and weights' gradient
-    profile.samples["conv"].push_back({{double(kernel) * kernel}, 3 * tableOneFlops(kernel) / (milliseconds / 1000)});
+    profile.samples[{"conv", "fp32"}].push_back(
+        {{double(kernel) * kernel}, 3 * tableOneFlops(kernel) / (milliseconds / 1000)});
   return profile;
 }
 
 Profile fastestKernelProfile() {
   Profile profile = withLinkOfTableOne();
-  profile.samples["conv"] = {{{9}, 1}};
+  profile.samples[{"conv", "fp32"}] = {{{9}, 1}};
   Seconds others = 0, convolutions = 0; // at one operation a second, that is their operations
   for (const Op &op : network("vgg116", profile, 32, 224).ops)
     (op.kind == OpKind::Conv ? convolutions : others) += op.seconds;
-  profile.samples["conv"] = {{{9}, convolutions / (computeOfVgg116() - others)}};
+  profile.samples[{"conv", "fp32"}] = {{{9}, convolutions / (computeOfVgg116() - others)}};
   return profile;
 }
 
