@@ -62,6 +62,36 @@ struct Targets {
   }
 };
 
+constexpr int64_t logitsAtOnce = 256;
+/// So many samples that threads do not meet at every one of them.
+int64_t samplesAtOnce(const Samples &samples) { return std::max<int64_t>(1, 4096 / samples.classes); }
+
+/// logSumExp() of a sample, to the bit: exponentials of neighbours are computed together, and added one after another.
+template <typename X> double logSumExpOf(const X *line, const Samples &samples) {
+  constexpr int64_t lanes = 16;
+  if (samples.inner != 1 || samples.classes < lanes)
+    return logSumExp(line, samples.classes, samples.inner);
+  float most[lanes];
+  std::fill_n(most, lanes, widened(line[0]));
+  int64_t k = 0;
+  for (; k + lanes <= samples.classes; k += lanes)
+    for (int64_t lane = 0; lane < lanes; ++lane)
+      most[lane] = std::max(most[lane], widened(line[k + lane]));
+  for (; k < samples.classes; ++k)
+    most[0] = std::max(most[0], widened(line[k]));
+  const float largest = *std::max_element(most, most + lanes);
+  double sum = 0;
+  for (int64_t begin = 0; begin < samples.classes; begin += logitsAtOnce) {
+    const int64_t count = std::min(logitsAtOnce, samples.classes - begin);
+    float exponentials[logitsAtOnce];
+    for (int64_t i = 0; i < count; ++i)
+      exponentials[i] = exponential(widened(line[begin + i]) - largest);
+    for (int64_t i = 0; i < count; ++i)
+      sum += static_cast<double>(exponentials[i]);
+  }
+  return static_cast<double>(largest) + std::log(sum);
+}
+
 template <typename X>
 double sumCrossEntropies(const X *px, const Targets &targets, const Samples &samples, double *partials) {
   const SmoothedTarget smoothed(targets.smoothing, samples.classes);
@@ -70,7 +100,7 @@ double sumCrossEntropies(const X *px, const Targets &targets, const Samples &sam
     const X *line = px + samples.offset(s);
     double all = 0, sum = 0, loss = 0;
     if (mixed.weights[0] != 0 || mixed.weights[1] != 0) {
-      all = logSumExp(line, samples.classes, samples.inner);
+      all = logSumExpOf(line, samples);
       sum = targets.smoothing == 0 ? 0 : sumOfLogits(line, samples.classes, samples.inner);
     }
     for (int i = 0; i < 2; ++i)
@@ -86,9 +116,23 @@ template <typename X, typename T>
 void differentiate(const X *line, T *gradient, const MixedClasses &mixed, const Samples &samples,
                    const SmoothedTarget &smoothed, int64_t counted) {
   const MixedSlope slope(mixed, smoothed, counted);
-  const double shift = slope.all != 0 ? logSumExp(line, samples.classes, samples.inner) : 0;
-  for (int64_t k = 0; k < samples.classes; ++k)
-    store(gradient + k * samples.inner, slope.of(probabilityOf(widened(line[k * samples.inner]), shift), k));
+  int64_t own[2], owns = 0;
+  float logits[2];
+  for (int64_t k : mixed.classes)
+    if (k >= 0 && k < samples.classes)
+      own[owns] = k, logits[owns++] = widened(line[k * samples.inner]);
+  const double shift = slope.all != 0 ? logSumExpOf(line, samples) : 0;
+  if (samples.inner != 1) {
+    for (int64_t k = 0; k < samples.classes; ++k)
+      store(gradient + k * samples.inner, slope.of(probabilityOf(widened(line[k * samples.inner]), shift), k));
+  } else {
+#pragma GCC ivdep
+    for (int64_t k = 0; k < samples.classes; ++k)
+      store(gradient + k, slope.elsewhere(probabilityOf(widened(line[k]), shift)));
+    // The logits may have been where the gradient is.
+    for (int64_t i = 0; i < owns; ++i)
+      store(gradient + own[i], slope.of(probabilityOf(logits[i], shift), own[i]));
+  }
   for (int64_t k = samples.classes; k < samples.extent; ++k)
     store(gradient + k * samples.inner, 0);
 }
@@ -144,9 +188,9 @@ void Loss::backward(Stream &stream, const Tensor &logits, const Tensor &target, 
         const Samples samples(x, classes, first, this->targets);
         const int64_t counted = checkTargets(node, targets.classes, samples, ignoreIndex);
         const SmoothedTarget smoothed(targets.smoothing, samples.classes);
-        parallelFor(samples.count, [&](int64_t s) {
-          const int64_t at = samples.offset(s);
-          differentiate(px + at, pdx + at, targets.of(s, samples), samples, smoothed, counted);
+        parallelRanges(samples.count, samplesAtOnce(samples), [&](int64_t begin, int64_t end) {
+          for (int64_t s = begin, at = samples.offset(s); s < end; ++s, at = samples.offset(s))
+            differentiate(px + at, pdx + at, targets.of(s, samples), samples, smoothed, counted);
         });
         return;
       }
@@ -176,8 +220,11 @@ void Loss::countCorrect(Stream &stream, const Tensor &logits, const Tensor &targ
     stream.launch(node, "count_correct", [this, px, wanted, result] {
       const Samples samples(x, classes);
       std::atomic<int64_t> correct{0};
-      parallelFor(samples.count, [&](int64_t s) {
-        correct += largestLogit(px + samples.offset(s), samples.classes, samples.inner) == wanted[s];
+      parallelRanges(samples.count, samplesAtOnce(samples), [&](int64_t begin, int64_t end) {
+        int64_t found = 0;
+        for (int64_t s = begin; s < end; ++s)
+          found += largestLogit(px + samples.offset(s), samples.classes, samples.inner) == wanted[s];
+        correct += found;
       });
       *result += correct;
     });
