@@ -104,4 +104,5 @@ def main():
     print("\n| codec | " + " | ".join(errors) + " |\n|---|" + "---|" * len(errors) + "\n| error of the gradients | " + " | ".join(f"{error:.1e}" for error in errors.values()) + " |")
 
 
-main()
+if __name__ == "__main__":
+    main()
