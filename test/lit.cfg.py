@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # lit suite: *.mlir run sluice-opt, *.test run the tools as a user does.
-# Features: `avx2`, `avx512_bf16` where the processor has it, `nvcc` where the cuda runtime is built, `references` where the Python environment with PyTorch is installed (tools/setup.sh --references), `cuda` where there is a GPU,
+# Features: `avx2`, `avx512_bf16`, `amx_bf16` where the processor has it, `nvcc` where the cuda runtime is built, `references` where the Python environment with PyTorch is installed (tools/setup.sh --references), `cuda` where there is a GPU,
 # `help2man` where manual pages are made, `tensorboard` and `wandb` where they are among the references.
 import glob
 import os
@@ -45,7 +45,7 @@ if shutil.which("nvidia-smi"):
     config.available_features.add("cuda")
 with open("/proc/cpuinfo") as processor:  # programs of this level run here
     flags = processor.read().split()
-    config.available_features.update({"avx2", "avx512_bf16"}.intersection(flags))
+    config.available_features.update({"avx2", "avx512_bf16", "amx_bf16"}.intersection(flags))
 if "cuda" in config.sluice_runtimes:
     config.available_features.add("nvcc")
 # Compiles a program for the cuda target against the emulator: %emulated_cxx program.cu -o program %emulated_lib
