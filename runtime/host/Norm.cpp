@@ -7,6 +7,7 @@
 #include "runtime/host/ElementTypes.h"
 #include "runtime/host/Parallel.h"
 #include "runtime/host/Prefetch.h"
+#include "runtime/host/Tile.h"
 
 #include <cmath>
 #include <string>
@@ -27,24 +28,61 @@ void mergeBlock(double *__restrict mean, double *__restrict m2, const float *__r
   }
 }
 
+/// Where a block of rows has its columns from `x` on.
+template <typename T> struct Block {
+  const T *x;
+  int64_t rows, stride;
+};
+
+tile::Vector loaded(const float *x) { return *reinterpret_cast<const tile::Vector *>(x); }
+tile::Vector loaded(const BFloat16 *x) {
+  using Halves = uint16_t __attribute__((vector_size(tile::lanes * sizeof(uint16_t)), aligned(2), may_alias));
+  using Words = uint32_t __attribute__((vector_size(tile::lanes * sizeof(uint32_t))));
+  return reinterpret_cast<tile::Vector>(__builtin_convertvector(*reinterpret_cast<const Halves *>(x), Words) << 16);
+}
+void keep(const tile::Vector &value, float *to) { *reinterpret_cast<tile::Vector *>(to) = value; }
+
+/// Of so many vectors of columns, whose sums stay in registers. Asks for the block that comes next.
+template <int Vectors, typename T> void vectorStatistics(const Block<T> &b, float *mean, float *m2) {
+  constexpr int64_t bytes = Vectors * tile::lanes * static_cast<int64_t>(sizeof(T));
+  tile::Vector means[Vectors] = {}, squares[Vectors] = {};
+  for (int64_t row = 0; row < b.rows; ++row) {
+    expect(b.x + (row + b.rows) * b.stride, bytes);
+    for (int v = 0; v < Vectors; ++v)
+      means[v] += loaded(b.x + row * b.stride + v * tile::lanes);
+  }
+  for (tile::Vector &of : means)
+    of /= static_cast<float>(b.rows);
+  for (int64_t row = 0; row < b.rows; ++row)
+    for (int v = 0; v < Vectors; ++v) {
+      const tile::Vector distance = loaded(b.x + row * b.stride + v * tile::lanes) - means[v];
+      squares[v] += distance * distance;
+    }
+  for (int v = 0; v < Vectors; ++v) {
+    keep(means[v], mean + v * tile::lanes);
+    keep(squares[v], m2 + v * tile::lanes);
+  }
+}
+
 template <typename T>
 void blockStatistics(const T *x, int64_t rows, int64_t stride, int64_t width, float *__restrict mean,
                      float *__restrict m2) {
-  std::fill_n(mean, width, 0.0f);
-  std::fill_n(m2, width, 0.0f);
-  for (int64_t row = 0; row < rows; ++row) {
-    if (sizeof(T) < sizeof(float)) // rows of floats are followed without that
-      expect(x + (row + rows) * stride, width * static_cast<int64_t>(sizeof(T))); // of the next block
-    for (int64_t i = 0; i < width; ++i)
-      mean[i] += widened(x[row * stride + i]);
-  }
-  for (int64_t i = 0; i < width; ++i)
-    mean[i] /= static_cast<float>(rows);
-  for (int64_t row = 0; row < rows; ++row)
-    for (int64_t i = 0; i < width; ++i) {
-      const float distance = widened(x[row * stride + i]) - mean[i];
-      m2[i] += distance * distance;
+  int64_t i = 0;
+  for (constexpr int64_t four = 4 * tile::lanes; i + four <= width; i += four)
+    vectorStatistics<4>(Block<T>{x + i, rows, stride}, mean + i, m2 + i);
+  for (; i + tile::lanes <= width; i += tile::lanes)
+    vectorStatistics<1>(Block<T>{x + i, rows, stride}, mean + i, m2 + i);
+  for (; i < width; ++i) {
+    float sum = 0, squares = 0;
+    for (int64_t row = 0; row < rows; ++row)
+      sum += widened(x[row * stride + i]);
+    sum /= static_cast<float>(rows);
+    for (int64_t row = 0; row < rows; ++row) {
+      const float distance = widened(x[row * stride + i]) - sum;
+      squares += distance * distance;
     }
+    mean[i] = sum, m2[i] = squares;
+  }
 }
 
 /// x as wide rows of `group` pixels each, and a few pixels that fill no wide row.
