@@ -183,34 +183,47 @@ void measureProducts(Bench &bench) {
     }
 }
 
+/// Queries, keys and values as one projection leaves them, which most models have: [batch, row, which, head, depth].
+struct Heads {
+  int64_t batch, heads, rows, depth;
+
+  Shape each() const { return {batch, heads, rows, depth}; }
+  Shape packed() const { return {batch, rows, 3, heads, depth}; }
+  Shape view(int64_t which) const {
+    return {which * heads * depth, rows * 3 * heads * depth, depth, 3 * heads * depth};
+  }
+  Shape result() const { return {0, rows * heads * depth, depth, heads * depth}; }
+};
+
+void measurePass(Bench &bench, const Heads &h, AttentionPass pass) {
+  const Shape shape = h.each(), sums{h.batch, h.heads, h.rows};
+  AttentionOptions options = AttentionOptions().withType(bench.type).withQView(h.view(0)).withKView(h.view(1));
+  options.withVView(h.view(2)).withYView(h.result());
+  const AttentionGeometry geometry("calibrate", shape, shape, shape, {}, {}, options.views());
+  const std::string fastest = attentionCandidates(pass, geometry, bench.type).front().name;
+  const Attention attention("calibrate", pass, shape, shape, shape, 0.125f, options.withAlgorithm({fastest.c_str()}));
+  const bool backward = pass == AttentionPass::Backward;
+  const double products = backward ? 5 : 2;
+  const size_t bytes =
+      byteWidth(bench.type) * static_cast<size_t>((backward ? 8 : 4) * shape.elements()) + attention.workspaceBytes();
+  bench.sample(backward ? "attention_backward" : "attention_forward",
+               planner::attentionSize(double(h.rows), double(h.rows), double(h.depth)),
+               2.0 * products * double(h.batch * h.heads * h.rows * h.rows * h.depth), bytes, [&](Stream &stream) {
+                 const auto place = [&](const Shape &of) { return bench.place(of, Layout::RowMajor, bench.type); };
+                 const Tensor all = place(h.packed()), y = place(shape), logs = bench.place(sums),
+                              space = bench.space(attention.workspaceBytes());
+                 if (!backward)
+                   return attention.forward(stream, all, all, all, none, none, y, logs, space);
+                 const Tensor gradient = place(h.packed());
+                 attention.backward(stream, place(shape), all, all, all, none, none, y, logs, gradient, gradient,
+                                    gradient, space);
+               });
+}
+
 void measureAttention(Bench &bench) {
-  struct Heads {
-    int64_t members, rows, depth;
-  };
-  for (const auto &[members, rows, depth] : {Heads{64, 64, 32}, {24, 197, 64}, {24, 256, 64}, {4, 1024, 64}})
-    for (AttentionPass pass : {AttentionPass::Forward, AttentionPass::Backward}) {
-      const Shape shape{members, rows, depth}, sums{members, rows};
-      const AttentionGeometry geometry("calibrate", shape, shape, shape, {});
-      const std::string fastest = attentionCandidates(pass, geometry, bench.type).front().name;
-      const Attention attention("calibrate", pass, shape, shape, shape, 0.125f,
-                                AttentionOptions().withType(bench.type).withAlgorithm({fastest.c_str()}));
-      const bool backward = pass == AttentionPass::Backward;
-      const double products = backward ? 5 : 2;
-      const size_t bytes = byteWidth(bench.type) * static_cast<size_t>((backward ? 8 : 4) * shape.elements()) +
-                           attention.workspaceBytes();
-      const auto place = [&] { return bench.place(shape, Layout::RowMajor, bench.type); };
-      bench.sample(backward ? "attention_backward" : "attention_forward",
-                   planner::attentionSize(double(rows), double(rows), double(depth)),
-                   2.0 * products * double(members * rows * rows * depth), bytes, [&](Stream &stream) {
-                     const Tensor q = place(), k = place(), v = place(), y = place(), logs = bench.place(sums);
-                     const Tensor space = bench.space(attention.workspaceBytes());
-                     if (backward)
-                       attention.backward(stream, place(), q, k, v, none, none, y, logs, place(), place(), place(),
-                                          space);
-                     else
-                       attention.forward(stream, q, k, v, none, none, y, logs, space);
-                   });
-    }
+  for (const Heads &heads : {Heads{8, 8, 64, 32}, {4, 6, 197, 64}, {4, 6, 256, 64}, {1, 4, 1024, 64}})
+    for (AttentionPass pass : {AttentionPass::Forward, AttentionPass::Backward})
+      measurePass(bench, heads, pass);
 }
 
 /// Kernels that wait for memory: bytes touched in a second, by bytes.
