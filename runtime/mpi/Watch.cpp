@@ -9,8 +9,8 @@
 
 namespace sluice {
 
-/// A rank that is silent for so many rounds of half a second is lost: 8 s.
-static constexpr int silentRounds = 16;
+/// A rank that is silent for so many rounds of half a second is lost: 7 s.
+static constexpr int silentRounds = 14;
 static constexpr std::chrono::milliseconds round{500};
 
 void MpiRanks::watch(std::function<void(const std::string &)> onLoss, std::function<bool()> wasAsked) {
@@ -33,8 +33,10 @@ void MpiRanks::watchOthers() {
     bool heard = false;
     if (!hearAll(heard))
       return endWith("");
-    if (heard || late)
+    if (heard)
       silent = -1;
+    else if (late) // a round that does not count
+      --silent;
   }
   const int gone = neighbour(-1);
   for (int peer = 0; peer < size(); ++peer)

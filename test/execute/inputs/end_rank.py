@@ -5,6 +5,7 @@
 
 STATUS is what mpirun must end with: 0, "failed" for anything else, or "any". No process of the command may be left."""
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -26,13 +27,23 @@ def ranks_of(parent):
     return found
 
 
-def is_running(pid):
-    """Not so once it has ended, whether somebody has asked for its status or not."""
+def handle_of(pid):
+    """A file that can be read once the process has ended; none where it has already."""
     try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rsplit(")", 1)[1].split()[0] not in "ZX"
-    except FileNotFoundError:
-        return False
+        return os.pidfd_open(pid)
+    except ProcessLookupError:
+        return None
+
+
+def left_of(handles, seconds=10):
+    """Those of the processes, by their handles, that have not ended by then."""
+    left = [handle for handle in handles if handle is not None]
+    while left:
+        ended = select.select(left, [], [], seconds)[0]
+        if not ended:
+            break
+        left = [handle for handle in left if handle not in ended]
+    return len(left)
 
 
 def steps_of(log):
@@ -50,13 +61,14 @@ def main():
         if process.poll() is not None:
             sys.exit(f"ended with {process.returncode} before it was told to")
     ranks = ranks_of(process.pid)
+    handles = [handle_of(pid) for pid in ranks.values()]
     os.kill(ranks[rank], getattr(signal, name))
     code = process.wait()
-    left = [pid for pid in ranks.values() if is_running(pid)]
-    if left:
-        sys.exit(f"left behind: {left}")
+    if left := left_of(handles):
+        sys.exit(f"left behind: {left} processes")
     if status != "any" and (code == 0) != (status == "0"):
         sys.exit(f"ended with {code}, not {status}")
 
 
-main()
+if __name__ == "__main__":
+    main()
