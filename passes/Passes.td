@@ -146,7 +146,7 @@ def Split : Pass<"sluice-split", "::mlir::ModuleOp"> {
 def ReduceGradients : Pass<"sluice-reduce-gradients", "::mlir::ModuleOp"> {
   let summary = "sum gradients and statistics over all ranks, where the module is for several";
   let description = [{ With the module attribute `train.ranks` ("ordered" or "fast"), in @step: what an update, a norm or a check reads is summed over all ranks first (train.all_reduce);
-    the mean over a step's batches becomes a rank's part of that sum, of `train.sums` digits (train.sum_batches); running statistics take what all batches of all ranks add to them, at the end.
+    the mean over a step's batches becomes a rank's part of that sum, of `train.sums` digits (train.sum_batches); running statistics take what all batches of all ranks add to them.
     ```mlir
     %all = train.all_reduce %dw {mean, ordered, weighted} : ... // then train.update(%all, ...) where train.update(%dw, ...) was
     ``` }];

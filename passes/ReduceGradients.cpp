@@ -3,7 +3,8 @@
 //  1. every gradient that updates wait for is summed over all ranks, in front of the first op that asks for its norm,
 //  checks it or updates by it; where steps may have several batches, the mean over them becomes the rank's part of the
 //  sum;
-//  2. running statistics of BatchNorm take the shares of all ranks' batches, at the end of the step.
+//  2. running statistics of BatchNorm take the shares of all ranks' batches, once its gradient has read those of its
+//  own.
 // Ops stay in their order, so that all ranks come to the sums in the same one.
 #include "ir/TensorName.h"
 #include "passes/Passes.h"
@@ -102,9 +103,19 @@ private:
       sum->erase();
   }
 
+  /// Of what the update reads, in the backward half, so that nothing lives longer for it; else the step's last op.
+  Operation *lastReader(UpdateStatisticsOp update) {
+    Operation *last = nullptr;
+    for (Value read : {update.getMean(), update.getRstd()})
+      for (Operation *user : read.getUsers())
+        if (!isForward(user) && (!last || last->isBeforeInBlock(user)))
+          last = user;
+    return last ? last : step.getBody().front().getTerminator()->getPrevNode();
+  }
+
   void reduceStatistics(UpdateStatisticsOp update) {
-    Operation *terminator = step.getBody().front().getTerminator(), *last = terminator->getPrevNode();
-    builder.setInsertionPoint(terminator);
+    Operation *last = lastReader(update);
+    builder.setInsertionPointAfter(last);
     const Location loc = update.getLoc();
     const int64_t channels = cast<RankedTensorType>(update.getMean().getType()).getDimSize(0),
                   ordinal = ordinalOf(update);
