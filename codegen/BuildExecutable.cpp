@@ -27,13 +27,15 @@ static Status compileTo(const std::string &executable, const std::string &compil
 
 /// The program's own flags come first: position-independent, so that addresses are random, and without writable tables
 /// of functions. All others are those of libraries, too.
-static Status buildHost(const std::string &source, const std::string &executable, const std::string &cpu) {
-  Result<HostToolchain> with = findHostToolchain(cpu);
+static Status buildHost(const std::string &source, const std::string &executable, const std::string &cpu, bool ranks) {
+  Result<HostToolchain> with = findHostToolchain(cpu, ranks);
   if (!with)
     return with.takeError();
   std::vector<std::string> arguments = {with->compiler, "-fPIE", "-pie", "-Wl,-z,relro,-z,now"};
   llvm::append_range(arguments, with->compile);
-  llvm::append_range(arguments, std::vector<std::string>{source, "-o", executable, with->runtime});
+  llvm::append_range(arguments, std::vector<std::string>{source, "-o", executable});
+  llvm::append_range(arguments, with->ranks);
+  arguments.push_back(with->runtime);
   llvm::append_range(arguments, with->link);
   return runCompiler(with->compiler, arguments, fs::path(executable).parent_path().string());
 }
@@ -60,10 +62,10 @@ static Status buildCuda(const std::string &source, const std::string &executable
 }
 
 Status sluice::codegen::buildExecutable(const std::string &source, const std::string &executable, Target target,
-                                        const std::string &cpu) {
+                                        const std::string &cpu, bool ranks) {
   switch (target) {
   case Target::Host:
-    return buildHost(source, executable, cpu);
+    return buildHost(source, executable, cpu, ranks);
   case Target::Cuda:
     return buildCuda(source, executable);
   }
@@ -71,10 +73,12 @@ Status sluice::codegen::buildExecutable(const std::string &source, const std::st
 }
 
 /// CMakeLists.txt of a standalone project; runtime/CMakeLists.txt is the one of the repository.
-static std::string projectLists(const fs::path &form, const std::string &name, const std::string &cpu) {
+static std::string projectLists(const fs::path &form, const std::string &name, const std::string &cpu, bool ranks) {
   auto file = llvm::MemoryBuffer::getFile(form.string());
   std::string text = file ? (*file)->getBuffer().str() : "";
-  for (const auto &[word, value] : {std::pair{std::string("@name@"), name}, {std::string("@cpu@"), cpu}})
+  for (const auto &[word, value] : {std::pair{std::string("@name@"), name},
+                                    {std::string("@cpu@"), cpu},
+                                    {std::string("@ranks@"), std::string(ranks ? "ON" : "OFF")}})
     for (size_t at; (at = text.find(word)) != std::string::npos;)
       text.replace(at, word.size(), value);
   return text;
@@ -106,17 +110,19 @@ static std::string readmeOf(const std::string &name, sluice::Target target) {
 
 /// Only runtime sources of this target go along: a project must not need a toolkit that it does not use.
 Status sluice::codegen::writeProjectFiles(const std::string &folder, const std::string &name, Target target,
-                                          const std::string &cpu) {
+                                          const std::string &cpu, bool ranks) {
   const Home home = findHome();
   const fs::path project = folder;
   if (!fs::exists(home.sources / "runtime"))
     return Error{"the runtime's sources are missing: looked in " + home.sources.string()};
-  std::string lists = projectLists(home.sources / "codegen" / factsOf(target).project, name, cpu);
+  std::string lists = projectLists(home.sources / "codegen" / factsOf(target).project, name, cpu, ranks);
   try {
     fs::copy(home.sources / "runtime", project / "runtime", fs::copy_options::recursive);
     for (const TargetFacts &other : targetTable)
       if (other.target != target)
         fs::remove_all(project / "runtime" / other.name);
+    if (!ranks)
+      fs::remove_all(project / "runtime/mpi");
     std::vector<std::pair<const HeaderLibrary *, const char *>> libraries = {{&home.json, "third_party/nlohmann"},
                                                                              {&home.toml, "third_party/toml++"}};
     if (target == Target::Cuda)

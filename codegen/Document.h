@@ -128,6 +128,8 @@ std::string emitTables(const Document &document);
 int printPlan(const Document &document, llvm::raw_ostream &out);
 int printActions(const Document &document, llvm::raw_ostream &out);
 int printWork(const Document &document, llvm::raw_ostream &out);
+/// Fields of the program by `line`: what its updates have room for, and how several ranks sum.
+void printUpdates(const Document &document, llvm::function_ref<void(const llvm::Twine &, const llvm::Twine &)> line);
 int printKept(const Document &document, llvm::raw_ostream &out);
 
 } // namespace sluice::codegen

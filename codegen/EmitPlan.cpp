@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the emitted program tells the runtime about its plan: what is in memory when, what actions cost, which
-// activations codecs could be tried on, and what its ops do.
+// activations codecs could be tried on, what its ops do, and what its updates have room for.
 #include "codegen/Document.h"
 #include "ir/KernelRecords.h"
 #include "ir/PlanActions.h"
@@ -14,6 +14,18 @@
 using namespace mlir;
 using namespace sluice;
 using namespace sluice::codegen;
+
+void codegen::printUpdates(const Document &d, llvm::function_ref<void(const Twine &, const Twine &)> line) {
+  for (auto [field, attribute] : {std::pair{"accumulates", "train.accumulate"}, {"averages", "train.average"}})
+    if (d.module->hasAttr(attribute))
+      line(field, "true");
+  auto ranks = d.module->getAttrOfType<StringAttr>(train::ranksAttribute);
+  if (!ranks)
+    return;
+  line("reduce", stringLiteral(ranks.getValue()));
+  if (auto sums = d.module->getAttrOfType<IntegerAttr>(train::sumsAttribute); sums && ranks == train::orderedRanks)
+    line("mostBatches", Twine(int64_t{1} << sums.getInt()));
+}
 
 /// A row for each buffer that steps use, in order of buffers. A tensor that leaves the device has a row there and one
 /// in the host's arena, which is told as `offload`.

@@ -268,7 +268,8 @@ void printResults(const Document &d, int outputs, llvm::function_ref<void(const 
 
 /// What runs the program, or what a library knows it by.
 void printEntry(const Document &d, llvm::raw_ostream &out) {
-  const std::string entry = std::string("{makeKernels, step, ") + (d.evaluate ? "evaluate" : "nullptr") + "}";
+  const std::string entry = std::string("{makeKernels, step, ") + (d.evaluate ? "evaluate" : "nullptr") +
+                            (d.module->hasAttr(train::ranksAttribute) ? ", joinMpi}" : "}");
   if (d.options.library.empty())
     out << "int main(int argc, char **argv) {\n  return run(argc, argv, program, " << entry << ");\n}\n";
   else
@@ -325,9 +326,7 @@ void printProgram(const Document &d, llvm::raw_ostream &out, int inputs, int row
   table("work", "workRows", work);
   table("kept", "keptCount", kept);
   printResults(d, outputs, line);
-  for (auto [field, attribute] : {std::pair{"accumulates", "train.accumulate"}, {"averages", "train.average"}})
-    if (d.module->hasAttr(attribute))
-      line(field, "true");
+  printUpdates(d, line);
   if (d.options.weightsFile)
     line("weightsFile", stringLiteral(d.options.weightsName));
   if (!d.options.exportTemplate.empty())

@@ -123,9 +123,24 @@ static Result<std::string> findCompiler(bool foreign) {
                "' to build the program with; install one (Debian, Ubuntu: g++; Fedora: gcc-c++), or name one by CXX"};
 }
 
+/// The part of the runtime that talks through MPI, and MPI itself as this compiler was built with it.
+static Result<std::vector<std::string>> ranksLibraries(const Home &home, bool foreign) {
+  const fs::path library = home.libraries / "libsluice_mpi.a";
+  if (foreign || llvm::StringRef(SLUICE_MPI_LIBRARIES).empty() || !fs::exists(library))
+    return Error{foreign
+                     ? std::string("programs for --ranks=mpi are not cross-compiled; write it with --emit=project and "
+                                   "build it on its machine")
+                     : "this compiler was built without MPI: looked for " + library.string() +
+                           "; install MPI (Debian: libopenmpi-dev, openmpi-bin) and build sluicec again, or write "
+                           "the program with --emit=project and build it where MPI is"};
+  std::vector<std::string> words{library.string()};
+  addWords(SLUICE_MPI_LIBRARIES, words);
+  return words;
+}
+
 /// No contraction of products and sums, so that emitted regions and the runtime's kernels give the same bits at every
 /// level; vectors of 256 bits, as in the runtime.
-Result<HostToolchain> sluice::codegen::findHostToolchain(const std::string &cpu) {
+Result<HostToolchain> sluice::codegen::findHostToolchain(const std::string &cpu, bool ranks) {
   const std::string level = cpu == "native" ? SLUICE_HOST_LEVEL : cpu;
   const Home home = findHome();
   Result<std::string> runtime = findRuntime(home, cpu, level);
@@ -136,6 +151,12 @@ Result<HostToolchain> sluice::codegen::findHostToolchain(const std::string &cpu)
   if (!compiler)
     return compiler.takeError();
   HostToolchain with;
+  if (ranks) {
+    Result<std::vector<std::string>> libraries = ranksLibraries(home, foreign);
+    if (!libraries)
+      return libraries.takeError();
+    with.ranks = *libraries;
+  }
   with.compiler = *compiler;
   with.runtime = *runtime;
   // Hardened as the program of a project is, see runtime/Standalone.cmake; the level as runtime/Levels.cmake says.

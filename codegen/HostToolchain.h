@@ -15,12 +15,14 @@ struct HostToolchain {
   std::vector<std::string> compile; ///< flags of emitted source, without -c, -fPIE and the like
   std::string runtime;              ///< archive of the runtime for the processor
   std::vector<std::string> link;    ///< libraries after it
+  std::vector<std::string> ranks;   ///< before it, in programs for several ranks
 };
 
 /// For `cpu`: a name of runtime/CpuTable.h, or native, which is what this compiler's own runtime was built for. Of
 /// another family of processors a cross compiler takes the place of c++, with what tools/arm64.sh has put beside the
 /// runtimes. Errors say what is missing and where it was looked for.
-Result<HostToolchain> findHostToolchain(const std::string &cpu);
+/// `ranks`: of a program for several, which needs MPI.
+Result<HostToolchain> findHostToolchain(const std::string &cpu, bool ranks = false);
 
 /// Fails where oneDNN's `library`, an absolute path, is not there. A linker's word, as -ldnnl, is the linker's to find.
 Status checkDnnl(const std::string &library);

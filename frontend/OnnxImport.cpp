@@ -140,6 +140,11 @@ private:
                                        {"train.average", spec.average}})
       if (wanted)
         (*module)->setAttr(name, builder.getUnitAttr());
+    if (!spec.ranks.empty()) {
+      set(train::ranksAttribute, spec.ranks);
+      if (spec.accumulate)
+        (*module)->setAttr(train::sumsAttribute, builder.getI64IntegerAttr(spec.batchSums));
+    }
     SmallVector<StringRef> shared;
     for (const GraphInput &input : graph.inputs)
       if (input.shared)

@@ -98,9 +98,11 @@ struct TrainingSpec {
   BatchNormMode batchNorm = BatchNormMode::File;
   std::vector<BatchNormRule> batchNormRules; ///< over batchNorm; of several that match, the last one counts
   DropoutMode dropout = DropoutMode::Keep;
-  bool clipNorm = false;          ///< updates wait for all gradients, and clip by their norm
-  bool accumulate = false;        ///< gradients are summed over the batches of a step
-  bool average = false;           ///< parameters have running averages
+  bool clipNorm = false;   ///< updates wait for all gradients, and clip by their norm
+  bool accumulate = false; ///< gradients are summed over the batches of a step
+  int64_t batchSums = 1;   ///< of several ranks: the digits of their counter, see ir/CollectiveOps.td
+  std::string ranks;       ///< --ranks: how these sum, "ordered" or "fast"; empty: the program is for one process
+  bool average = false;    ///< parameters have running averages
   std::string precision = "fp32"; ///< or tf32, bf16, fp16
   bool assumesOpen =
       false; ///< --check, --list-parameters: open dimensions that no flag fixes are assumed to be of usual extents

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "ir/RuntimeTypes.h"
+#include "runtime/Collective.h"
 #include "runtime/ConvNorm.h"
 #include "runtime/CtcLoss.h"
 #include "runtime/Dequantize.h"
@@ -60,6 +61,12 @@ using Numbers = llvm::SmallVector<int64_t, 4>;
 /// those of the constructors.
 namespace arguments {
 
+struct AllReduce {
+  Shape x;
+  bool mean, weighted, ordered;
+  KERNEL_ARGUMENTS(AllReduce, x, mean, weighted, ordered)
+};
+
 struct Attention : AttentionOptions {
   AttentionPass pass;
   Shape q, k, v;
@@ -87,6 +94,12 @@ struct BatchNormStatistics {
   Shape x;
   float epsilon;
   KERNEL_ARGUMENTS(BatchNormStatistics, x, epsilon)
+};
+
+struct BatchStatistics {
+  int64_t channels, count;
+  float momentum, epsilon;
+  KERNEL_ARGUMENTS(BatchStatistics, channels, count, momentum, epsilon)
 };
 
 struct BroadcastTo {
@@ -254,12 +267,13 @@ struct UpdateStatistics {
 
 template <typename... A> struct KernelList {};
 using KernelTable =
-    KernelList<arguments::Attention, arguments::AveragePool, arguments::BatchNormInversion,
-               arguments::BatchNormStatistics, arguments::BroadcastTo, arguments::CancellationCheck, arguments::Conv,
-               arguments::ConvNorm, arguments::CtcLoss, arguments::Dequantize, arguments::Embedding,
-               arguments::GradientNorm, arguments::Lamb, arguments::LayerNorm, arguments::Loss, arguments::Lrn,
-               arguments::Mask, arguments::Matmul, arguments::MaxPool, arguments::Packing, arguments::Pick,
-               arguments::Recurrence, arguments::Reorder, arguments::Resize, arguments::Slab, arguments::Softmax,
-               arguments::SumTo, arguments::Top, arguments::UpdateStatistics>;
+    KernelList<arguments::AllReduce, arguments::Attention, arguments::AveragePool, arguments::BatchNormInversion,
+               arguments::BatchNormStatistics, arguments::BatchStatistics, arguments::BroadcastTo,
+               arguments::CancellationCheck, arguments::Conv, arguments::ConvNorm, arguments::CtcLoss,
+               arguments::Dequantize, arguments::Embedding, arguments::GradientNorm, arguments::Lamb,
+               arguments::LayerNorm, arguments::Loss, arguments::Lrn, arguments::Mask, arguments::Matmul,
+               arguments::MaxPool, arguments::Packing, arguments::Pick, arguments::Recurrence, arguments::Reorder,
+               arguments::Resize, arguments::Slab, arguments::Softmax, arguments::SumTo, arguments::Top,
+               arguments::UpdateStatistics>;
 
 } // namespace sluice

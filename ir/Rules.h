@@ -57,6 +57,10 @@ mlir::LogicalResult mirrors(mlir::Operation *op, mlir::ValueRange operands,
   return mlir::success();
 }
 
+/// Whether each of `values` is a variable with this role.
+mlir::LogicalResult checkRoles(mlir::Operation *op, mlir::SymbolTableCollection &table, mlir::ValueRange values,
+                               Role role);
+
 } // namespace sluice::train
 
 /// Result types of a forward op `op`, or an error at `loc`. They keep the encoding of the first operand where the

@@ -67,7 +67,8 @@ def Sched_Role : I32EnumAttr<"Role", "what an op of a step is there for, see run
     I32EnumAttrCase<"Rebuild", 4, "rebuild">,
     I32EnumAttrCase<"Encode", 5, "encode">,
     I32EnumAttrCase<"Decode", 6, "decode">,
-    I32EnumAttrCase<"Check", 7, "check">]> {
+    I32EnumAttrCase<"Check", 7, "check">,
+    I32EnumAttrCase<"Reduce", 8, "reduce">]> {
   let cppNamespace = "::sluice::sched";
 }
 

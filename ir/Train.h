@@ -171,6 +171,10 @@ llvm::ArrayRef<llvm::StringRef> stateSuffixes(UpdateRule rule);
 /// The same for its running average, which comes after them, and for the sum of its gradients.
 constexpr llvm::StringRef averageSuffix = "/ema", sumSuffix = "/gradient_sum";
 
+/// Of a module for several ranks: how gradients are summed, and how many sums of a rank's batches there are.
+constexpr const char *ranksAttribute = "train.ranks", *sumsAttribute = "train.sums", *orderedRanks = "ordered",
+                     *fastRanks = "fast";
+
 /// Of a variable with init(copy): the symbol of the one whose value it takes.
 constexpr const char *copyOfAttribute = "train.copy_of";
 

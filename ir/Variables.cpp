@@ -136,8 +136,7 @@ LogicalResult sluice::train::verifyChanges(Operation *op) {
   return success();
 }
 
-/// Whether each of `values` is a variable with this role.
-static LogicalResult checkRoles(Operation *op, SymbolTableCollection &table, ValueRange values, Role role) {
+LogicalResult sluice::train::checkRoles(Operation *op, SymbolTableCollection &table, ValueRange values, Role role) {
   for (Value value : values) {
     auto variable = lookup(op, table, variableOf(value));
     if (failed(variable))

@@ -140,7 +140,8 @@ public:
   int count = 0;
 
   /// In program order, so that classes hold what came before the op at hand. What outlives the step is nobody's to
-  /// write over; the gradient of a loss takes the bytes of the logits, a product those of the sum that it is added to.
+  /// write over; the gradient of a loss takes the bytes of the logits, a sum over ranks those of a rank's part, a
+  /// product those of the sum that it is added to.
   void run(Block &block) {
     for (BlockArgument argument : block.getArguments())
       keep(argument);
@@ -153,7 +154,7 @@ public:
       else if (auto fused = dyn_cast<FusedOp>(op))
         mark(fused, fused.fullResults(),
              [&](unsigned i) { return i < fused.getInputs().size() && !fused.isChannel(i); });
-      else if (isa<LossBackwardOp>(op))
+      else if (isa<LossBackwardOp, AllReduceOp>(op))
         mark(&op, 1, [](unsigned i) { return i == 0; });
       else if (auto product = dyn_cast<MatmulOp>(op); product && product.addsToMatrix() && !isForward(&op))
         mark(&op, 1, [](unsigned i) { return i == 2; });

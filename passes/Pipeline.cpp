@@ -55,6 +55,7 @@ void sluice::addPasses(OpPassManager &pm, Level from, Level until, const Pipelin
     pm.addPass(createRecompose());
     pm.addPass(createBuildBackward());
     pm.addPass(createSplit({options.parts}));
+    pm.addPass(createReduceGradients());
   }
   if (reaches(Level::Linearized))
     addLinearizing(pm, options);

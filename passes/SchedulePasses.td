@@ -242,6 +242,8 @@ def VerifySchedule : Pass<"sluice-verify-schedule", "::mlir::ModuleOp"> {
     - V8: a program that names the planned function that it computes has exactly one run or copy for each op of it, with the calls, types,
       scratch and region that the op asks for; ins are the contents that the op's operands became, pieces where views begin, outs are where its results are read.
       Runs of one kernel, half of the step and calls stand in the function's order.
+    - V9: in a module for several ranks, updates of parameters and running statistics, norms and checks read what all ranks have summed, once; the sums are
+      runs of compute, so that all ranks meet in one order. Other modules have none.
 
     Changes nothing.
 

@@ -7,11 +7,13 @@
 //  4. lifetimes against accesses (V2), pairs of accesses to common bytes (V3), reads against the last write of their
 //  bytes and against the version that they are meant to see (V4);
 //  5. runs that are launched together against each other (V7, analysis/Launches.cpp);
-//  6. every run and copy against the planned function that the program names (V8, analysis/PlannedStep.cpp).
+//  6. sums over ranks against what reads them (V9, analysis/Reductions.cpp);
+//  7. every run and copy against the planned function that the program names (V8, analysis/PlannedStep.cpp).
 // It is meant to be dumber than what it checks, and shares no helper with scheduler, planner and packer.
 #include "passes/Passes.h"
 #include "passes/analysis/ByteHistory.h"
 #include "passes/analysis/PlannedStep.h"
+#include "passes/analysis/Reductions.h"
 #include "passes/analysis/Replay.h"
 #include "passes/analysis/SlotSizes.h"
 
@@ -326,7 +328,8 @@ struct VerifySchedule : sluice::impl::VerifyScheduleBase<VerifySchedule> {
     for (auto program : getOperation().getOps<ProgramOp>()) {
       Replay replay(program);
       if (failed(replay.run()) || failed(checkSizes(symbols, program)) || failed(Verifier(replay).run()) ||
-          failed(checkLaunches(replay)) || failed(checkAgainstStep(symbols, program)) || failed(checkBudgets(program)))
+          failed(checkLaunches(replay)) || failed(checkReductions(getOperation(), program)) ||
+          failed(checkAgainstStep(symbols, program)) || failed(checkBudgets(program)))
         return signalPassFailure();
       accesses += replay.accesses.size();
     }

@@ -10,9 +10,10 @@ namespace sluice {
 /// - Update: changes parameters, states or statistics, or prepares it.
 /// - Rerun: computes again what was dropped. Rebuild: computes what was dropped from what came later, or keeps what
 ///   that needs. Check: looks whether what was rebuilt can be trusted.
+/// - Reduce: adds up what all ranks have.
 /// - Encode, Decode: packs and unpacks in device memory. Offload, Prefetch: copies between the arenas.
 /// - Batch: brings the next batch.
-enum class OpRole { Compute, Loss, Update, Rerun, Rebuild, Encode, Decode, Check, Offload, Prefetch, Batch };
+enum class OpRole { Compute, Loss, Update, Rerun, Rebuild, Encode, Decode, Check, Reduce, Offload, Prefetch, Batch };
 
 /// The first one that copies have; runs have those before it.
 constexpr OpRole firstOfCopies = OpRole::Offload;
@@ -41,6 +42,7 @@ constexpr OpRoleFacts opRoleTable[] = {
     {OpRole::Decode, "Decode", "", "", TimelineKind::Codec, OpRole::Encode},
     {OpRole::Check, "Check", " (check)", "ends the step where what was rebuilt has lost its digits",
      TimelineKind::Kernel, OpRole::Rebuild},
+    {OpRole::Reduce, "Reduce", "", "adds up what all ranks have", TimelineKind::Update, OpRole::Reduce},
     {OpRole::Offload, "Offload", "", "", TimelineKind::Copy, OpRole::Offload},
     {OpRole::Prefetch, "Prefetch", "", "", TimelineKind::Copy, OpRole::Offload},
     {OpRole::Batch, "Batch", "", "", TimelineKind::Copy, OpRole::Batch},

@@ -7,6 +7,7 @@
 #include "runtime/Kernels.h"
 #include "runtime/PackedForms.h"
 #include "runtime/Quantization.h"
+#include "runtime/Ranks.h"
 
 #include <string_view>
 #include <vector>
@@ -152,6 +153,8 @@ struct Program {
   bool otherMean = false;               ///< the loss is not known to be a mean over the targets that are not ignored
   bool accumulates = false;             ///< a step may have several batches
   bool averages = false;                ///< parameters have running averages, which evaluate and export use
+  const char *reduce = nullptr;         ///< for several ranks: whose sums are "ordered", or "fast"
+  int64_t mostBatches = 0;              ///< that an ordered sum takes of a rank; 0: no limit
   const char *weightsFile = nullptr;    ///< name beside the executable, or null when nothing is read
   const char *exportTemplate = nullptr; ///< name beside the executable, or null
   enum class Optimizer { Sgd, Adam, AdamW, Adagrad, RmsProp, Lamb, Lion } optimizer;
@@ -193,6 +196,8 @@ struct Entry {
   std::function<void()> makeKernels;
   std::function<void(Session &)> step;
   std::function<void(Session &)> evaluate; ///< empty: --evaluate is refused
+  /// Joins the others that were started with this process; null: the program is for one.
+  std::unique_ptr<Ranks> (*joinRanks)() = nullptr;
 };
 
 /// Arguments -> data and output files -> kernels and primitives -> announce the exact bytes -> allocate -> first values

@@ -5,6 +5,7 @@
 
 #include "runtime/Attention.h"
 #include "runtime/Codec.h"
+#include "runtime/Collective.h"
 #include "runtime/ConvNorm.h"
 #include "runtime/CtcLoss.h"
 #include "runtime/Dequantize.h"

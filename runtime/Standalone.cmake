@@ -27,7 +27,7 @@ add_subdirectory(runtime)
 # A program whose weights and template, looked for beside the executable, lie beside its source.
 function(sluice_program name source)
   add_executable(${name} ${source})
-  target_link_libraries(${name} PRIVATE sluice_${SLUICE_RUNTIMES})
+  target_link_libraries(${name} PRIVATE $<$<BOOL:${SLUICE_RANKS}>:sluice_mpi> sluice_${SLUICE_RUNTIMES})
   target_link_options(${name} PRIVATE $<$<LINK_LANGUAGE:CXX>:-Wl,-z,relro,-z,now>)
   if(SLUICE_RUNTIMES STREQUAL host)
     # _FORTIFY_SOURCE is left to the runtime: the program's own file holds kernels, which it would slow down by a percent.

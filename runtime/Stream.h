@@ -20,6 +20,7 @@
 
 namespace sluice {
 
+class Ranks;
 class Session;
 
 /// An arena or a workspace cannot be had (exit status 3). The message names both numbers.
@@ -131,12 +132,18 @@ struct StepState {
   int32_t scaleIsFixed = 0; ///< of the loss, see LossScale.h: it neither halves nor doubles
   int32_t batch = 0;        ///< of this step, from 0; parameters change after the last one
   float batchShare = 1;     ///< weight of this batch in the mean over the step's batches so far, 0 to 1
-  int64_t batches = 1;      ///< that a step has
+  int64_t batches = 1;      ///< that a step has, of each rank
   uint64_t seed = 0;
   int64_t step = 0; ///< 1 in the first step
+  int32_t rank = 0, ranks = 1;
+  float unitWeight = 1; ///< of this batch: the share of its targets that count, or their mean weight
+  float meanFactor = 1; ///< in the last batch: one by the sum of all units' weights
 
-  /// Counts batches over the whole run: what random draws are keyed by.
-  int64_t draw() const { return (step - 1) * batches + batch + 1; }
+  /// Batches of a step of all ranks, and which of them this one is: those of a rank follow one another.
+  int64_t units() const { return batches * ranks; }
+  int64_t unit() const { return rank * batches + batch; }
+  /// Counts units over the whole run: what random draws are keyed by.
+  int64_t draw() const { return (step - 1) * units() + unit() + 1; }
   bool lastBatch() const { return batch == batches - 1; }
 };
 
@@ -274,6 +281,8 @@ public:
          &toDevice = stream(StreamId::ToDevice), &codec = stream(StreamId::Codec), &storage = stream(StreamId::Storage);
   StepState state;
   std::map<int, ParameterGroup> groups; ///< by the parameter's number
+  Ranks *ranks = nullptr;               ///< that train together; null: this process alone
+  std::vector<float> unitWeights;       ///< in the last batch: of each rank's, where steps have one batch of each
   int batchParity = 0;
 };
 

@@ -2,6 +2,7 @@
 # lit suite: *.mlir run sluice-opt, *.test run the tools as a user does.
 # Features: `avx2`, `avx512_bf16`, `amx_bf16` where the processor has it, `nvcc` where the cuda runtime is built, `references` where the Python environment with PyTorch is installed (tools/setup.sh --references), `cuda` where there is a GPU,
 # `help2man` where manual pages are made, `tensorboard` and `wandb` where they are among the references.
+# `mpi` where programs for several processes are built and mpirun starts them.
 import glob
 import os
 import shutil
@@ -53,3 +54,9 @@ sys.path.insert(0, models)
 import emulated  # noqa: E402, beside the scripts that use it, too
 config.substitutions.append(("%emulated_cxx", " ".join(str(part) for part in emulated.compiler(config.build_root))))
 config.substitutions.append(("%emulated_lib", " ".join(emulated.libraries(config.build_root))))
+# Programs for several processes: built with MPI, and started by it. On one node, as root in a container, with more ranks than processors.
+if shutil.which("mpirun") and os.path.exists(os.path.join(config.build_root, "lib", "libsluice_mpi.a")):
+    config.available_features.add("mpi")
+    config.environment.update({"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_btl": "self,vader",
+                               "OMPI_MCA_btl_vader_single_copy_mechanism": "none", "OMPI_MCA_rmaps_base_oversubscribe": "1"})
+config.substitutions.append(("%mpirun", "mpirun -q --oversubscribe --bind-to none -n"))

@@ -27,7 +27,7 @@ struct Words {
   std::string emit = "binary", optimizer = "sgd", init = "keep", dropout = "keep";
   std::string target = factsOf(Target::Host).name, precision = "fp32", adapter, frozen, classWeights, launches,
               epilogues, hostBudget, stateHome = "device", workspaceLimit, allowLossy, errorBudget, batch, threads,
-              parts;
+              parts, ranks, reduce;
   std::vector<std::string> losses, dims, batchDims, inputs, limits, batchNorm, freeze, train;
 };
 
@@ -81,6 +81,8 @@ void declareTraining(CLI::App &app, DriverOptions &o, Words &w) {
   app.add_flag("--clip-norm", o.spec.clipNorm,
                "the program may clip gradients by the norm of all of them, which live until the end of the step");
   app.add_flag("--accumulate", o.spec.accumulate, "a step of the program may have several batches");
+  app.add_option("--ranks", w.ranks, ranksHelp)->option_text("mpi");
+  app.add_option("--reduce", w.reduce, reduceHelp)->option_text("ordered[,batches=N]|fast");
   app.add_flag("--ema", o.spec.average, "the program averages the weights, and evaluates and exports their average");
   app.add_option("--init", w.init, "values of the model file, or drawn from the program's --seed (default keep)")
       ->option_text("keep|kaiming|xavier");
@@ -288,6 +290,7 @@ Status convert(const Words &w, DriverOptions &o) {
       [&] { return takeMemory(w.hostBudget, w.workspaceLimit, o); },
       [&] { return takeStateHome(w.stateHome, o.pipeline); },
       [&] { return takeParts(w.parts, o.pipeline); },
+      [&] { return takeRanks(w.ranks, w.reduce, o); },
       [&] { return takeLossy(w.allowLossy, w.errorBudget, o); },
       [&] { return checkStrategy(o.pipeline.strategy); },
       [&] { return refuse(o); }};

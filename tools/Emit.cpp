@@ -205,7 +205,7 @@ Status emitProject(const DriverOptions &options, const fs::path &folder, const f
                    const Destinations &destinations) {
   codegen::Names names;
   if (Status made = codegen::writeProjectFiles(folder.string(), names.unique(output.filename().string()),
-                                               options.pipeline.target, options.cpu);
+                                               options.pipeline.target, options.cpu, !options.spec.ranks.empty());
       !made)
     return Error{options.output + ": " + made.error()};
   Turn turn(output);
@@ -252,7 +252,9 @@ Status build(const DriverOptions &options, const fs::path &folder, const fs::pat
     Status built = codegen::buildHostLibrary(source, folder.string(), name, options.cpu);
     return built ? Status(Success{}) : Error{output.string() + ": " + built.error()};
   }
-  if (Status made = codegen::buildExecutable(source, program, options.pipeline.target, options.cpu); !made)
+  if (Status made =
+          codegen::buildExecutable(source, program, options.pipeline.target, options.cpu, !options.spec.ranks.empty());
+      !made)
     return Error{output.string() + ": " + made.error()};
   if (std::error_code ignored; !fs::is_regular_file(program, ignored))
     return fileError(output,

@@ -9,6 +9,7 @@
 #include "passes/planner/Profile.h"
 #include "runtime/CpuTable.h"
 #include "runtime/Kernels.h"
+#include "runtime/Ranks.h"
 #include "runtime/files/OutputFile.h"
 #include "runtime/host/Dnnl.h"
 #include "tools/Calibrate.h"

@@ -70,6 +70,39 @@ static bool isNumber(const std::string &text, int64_t most, int64_t &value) {
   return failure == std::errc() && stop == text.data() + text.size() && value >= 1 && value <= most;
 }
 
+/// The most batches of a rank that an ordered sum takes: a power of two, whose exponent is the number of sums.
+static Status takeMostBatches(const std::string &word, TrainingSpec &spec) {
+  constexpr int64_t most = int64_t{1} << 20;
+  int64_t batches = 4;
+  if (!word.empty() && (!isNumber(word, most, batches) || batches < 2 || (batches & (batches - 1)) != 0))
+    return Error{"--reduce=ordered,batches takes a power of two from 2 to " + std::to_string(most) + ", not '" + word +
+                 "'"};
+  if (!word.empty() && !spec.accumulate)
+    return Error{"--reduce=ordered,batches=" + word + " is for --accumulate, with which a step has several batches"};
+  for (spec.batchSums = 0; int64_t{1} << spec.batchSums < batches;)
+    ++spec.batchSums;
+  return Success{};
+}
+
+Status takeRanks(const std::string &ranks, const std::string &reduce, DriverOptions &o) {
+  const std::string ordered = "ordered,batches=";
+  if (ranks.empty())
+    return reduce.empty() ? Status(Success{})
+                          : Error{"--reduce=" + reduce + " is for --ranks=mpi, a program for several processes"};
+  if (ranks != "mpi")
+    return Error{"--ranks knows no '" + ranks + "'; there is mpi"};
+  if (o.pipeline.target != Target::Host)
+    return Error{"--ranks=mpi is for --target=host"};
+  if (o.emit == Emit::Library)
+    return Error{"--ranks=mpi is for programs, which mpirun starts; --emit=library makes none"};
+  const bool limits = reduce.compare(0, ordered.size(), ordered) == 0;
+  if (!reduce.empty() && reduce != "ordered" && reduce != "fast" && !limits)
+    return Error{"--reduce knows no '" + reduce + "'; there are ordered, ordered,batches=N and fast"};
+  o.spec.ranks = reduce == "fast" ? "fast" : "ordered";
+  return o.spec.ranks == "fast" ? Status(Success{})
+                                : takeMostBatches(limits ? reduce.substr(ordered.size()) : "", o.spec);
+}
+
 Status takeCounts(const std::string &batch, const std::string &threads, DriverOptions &o) {
   if (!batch.empty() && !isNumber(batch, std::numeric_limits<int64_t>::max(), o.spec.batch.emplace()))
     return Error{"--batch takes a positive number, not '" + batch + "'"};

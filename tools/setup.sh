@@ -55,7 +55,7 @@ expected_time() {
 install_packages() {
   install_missing build-essential cmake ninja-build git ca-certificates ccache python3 python3-venv python3-numpy help2man \
     libmlir-22-dev llvm-22-dev llvm-22-tools mlir-22-tools libdnnl-dev libzfp-dev libjpeg62-turbo-dev libpng-dev zlib1g-dev libprotobuf-dev protobuf-compiler \
-    nlohmann-json3-dev libtomlplusplus-dev coinor-libcbc-dev libcli11-dev libre2-dev libgtest-dev libgmock-dev libbenchmark-dev
+    nlohmann-json3-dev libtomlplusplus-dev coinor-libcbc-dev libcli11-dev libre2-dev libgtest-dev libgmock-dev libbenchmark-dev libopenmpi-dev openmpi-bin
 }
 
 # Installs those of these Debian packages that are missing.

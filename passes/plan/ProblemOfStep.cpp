@@ -89,9 +89,9 @@ private:
     planner::Op planned;
     planned.name = nodeName(op->getLoc()) + " " + op->getName().stripDialect().str();
     planned.kind = cast<HasKernel>(op).opKind();
-    planned.phase = isForward(op)                     ? planner::Phase::Forward
-                    : isa<UpdateOp, AccumulateOp>(op) ? planner::Phase::Update
-                                                      : planner::Phase::Backward;
+    planned.phase = isForward(op)                                   ? planner::Phase::Forward
+                    : isa<UpdateOp, AccumulateOp, SumBatchesOp>(op) ? planner::Phase::Update
+                                                                    : planner::Phase::Backward;
     if (auto stage = attr::get<attr::Stage>(op))
       planned.stage = stage.getInt();
     if (auto cost = attr::get<attr::Cost>(op)) {

@@ -3,6 +3,7 @@
 // allocated.
 #include "runtime/cuda/Device.h"
 
+#include "runtime/Ranks.h"
 #include "runtime/cuda/Launch.h"
 
 #include <algorithm>
@@ -106,6 +107,8 @@ size_t usedBytes() {
 }
 
 } // namespace
+
+std::string instructionsInEffect() { return ""; }
 
 void checkCuda(cudaError_t error, const char *what) {
   if (error != cudaSuccess)

@@ -5,6 +5,7 @@
 
 #include "runtime/CpuTable.h"
 #include "runtime/Kernels.h"
+#include "runtime/Ranks.h"
 
 #include <cstdlib>
 #include <mutex>

@@ -17,9 +17,6 @@ namespace sluice {
 
 const dnnl::engine &dnnlEngine();
 
-/// The instructions that its kernels use on this machine: "AVX512_CORE".
-std::string instructionsInEffect();
-
 /// What setKernelPolicy() said last.
 Precision kernelPrecision();
 

@@ -35,6 +35,7 @@ struct Arguments {
   std::set<std::string> carried; ///< of --mean, --std, --augment, --input those that are of the weights, not given
   bool nesterov = false, shuffle = false, plan = false, noGraph = false, force = false, help = false, quiet = false,
        checkpointTrainedOnly = false, standardize = false, roofline = false;
+  bool leads = true; ///< of several ranks, the one that writes
 
   /// Hyperparameters with the optimizer's defaults filled in, the rate as --lr says it, no smoothing of labels;
   /// counters are zero.

@@ -70,10 +70,12 @@ static Counted countTargets(Session &session, const Program &program, int number
   const void *values = session.toDevice.address(target.staging);
   if (target.staging.type == DataType::F32) {
     const auto *first = static_cast<const float *>(values);
-    return Counted::all(all - std::count(first, first + all, static_cast<float>(target.ignoreIndex)));
+    Counted counted = Counted::all(all - std::count(first, first + all, static_cast<float>(target.ignoreIndex)));
+    counted.among = all;
+    return counted;
   }
   const auto *first = static_cast<const int64_t *>(values);
-  Counted counted = {0, 0};
+  Counted counted = {0, 0, all};
   for (int64_t i = 0; i < all; ++i) {
     const bool counts = first[i] != target.ignoreIndex;
     counted.targets += counts;

@@ -15,7 +15,10 @@ namespace sluice {
 struct Counted {
   int64_t targets; ///< its samples, or its pixels or tokens where each has a class, but for those that are ignored
   double weight;   ///< the same, or the sum of the weights of their classes
-  static Counted all(int64_t targets) { return {targets, static_cast<double>(targets)}; }
+  int64_t among;   ///< the targets that there are
+  static Counted all(int64_t targets) { return {targets, static_cast<double>(targets), targets}; }
+  /// 1 where all count alike.
+  float share() const { return static_cast<float>(weight / static_cast<double>(among)); }
 };
 
 /// Why steps of several batches may differ from those of one large batch, as a warning says it; empty: they do not. The

@@ -116,6 +116,12 @@ Position Dataset::normalize(Position position) const {
   return position.sample > last ? Position{position.epoch + 1, 0} : position;
 }
 
+Position Dataset::after(Position position, int64_t batches) const {
+  for (; batches > 0; --batches)
+    position = normalize({position.epoch, position.sample + program.batch});
+  return position;
+}
+
 /// Samples of a source in parts: the parts in random order, then those of neighbouring parts mixed.
 void Dataset::drawOrder(int64_t epoch) {
   const uint64_t key = randomKey(options.seed, nameKey("shuffle"), static_cast<uint64_t>(epoch));

@@ -110,6 +110,8 @@ public:
 
   /// The position itself while its epoch still has a batch, else the start of the next epoch.
   Position normalize(Position position) const;
+  /// So many batches after a position at which there is one.
+  Position after(Position position, int64_t batches) const;
 
   /// --mixup: what a sample of the batch at `position` has of itself; 1 without.
   float mixShare(Position position) const;

@@ -66,6 +66,8 @@ void Evaluations::run(RunState &state) {
 }
 
 void Evaluations::tell(const RunState &state, const Evaluation &result) {
+  if (!arguments.leads)
+    return;
   LogFields fields = {{"step", state.step}};
   std::vector<std::pair<std::string, double>> scalars;
   std::printf("evaluation after step %lld:", static_cast<long long>(state.step));

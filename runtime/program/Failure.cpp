@@ -4,6 +4,7 @@
 
 #include "runtime/Codec.h"
 #include "runtime/Errors.h"
+#include "runtime/Ranks.h"
 #include "runtime/Stream.h"
 
 #include <new>
@@ -18,6 +19,8 @@ Failure failureOf(const std::exception_ptr &thrown) {
     return {1, error.what()};
   } catch (const UsageError &error) {
     return {2, error.what()};
+  } catch (const RankFailed &error) {
+    return {6, error.what()};
   } catch (const MemoryNotAvailable &error) {
     return {3, error.what()};
   } catch (const std::bad_alloc &) {

@@ -59,7 +59,8 @@ std::string programHelp(const std::string &name, const std::string &about) {
                           {"2", "the command line makes no sense"},
                           {"3", "device or host memory, or the processor, is not what the program needs"},
                           {"4", "an internal error"},
-                          {"5", "the loss is not finite"}},
+                          {"5", "the loss is not finite"},
+                          {"6", "another rank has failed, of several that train together"}},
                          "");
 }
 

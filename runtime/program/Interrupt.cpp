@@ -55,6 +55,20 @@ void sayLast(const std::string &line) {
     std::fputs(shown.c_str(), stderr);
 }
 
-int interruptedBy() { return cancelled && cancelled() ? SIGINT : noted.load(); }
+static std::atomic<bool> amongRanks{false};
+static std::atomic<int> agreed{0};
+
+int notedAmongRanks() {
+  amongRanks = true;
+  return noted;
+}
+
+void endTogether(int signal) { agreed = signal; }
+
+int interruptedBy() {
+  if (amongRanks)
+    return agreed;
+  return cancelled && cancelled() ? SIGINT : noted.load();
+}
 
 } // namespace sluice

@@ -42,6 +42,11 @@ public:
 /// The signal noted since the last guard began, SIGINT where a CancelScope ends the run, 0: none.
 int interruptedBy();
 
+/// Several ranks end together: from the first call on, interruptedBy() is not the signal that this process has noted
+/// but what was said here last. Returns the signal that it has noted.
+int notedAmongRanks();
+void endTogether(int signal);
+
 /// Prints the last line of a run that was interrupted, on standard error where standard output takes nothing any more.
 void sayLast(const std::string &line);
 

@@ -106,22 +106,24 @@ double StepTimes::predicted(const Program &program) const {
 }
 
 double StepTimes::samplesPerSecond(const Program &program) const {
-  return static_cast<double>(program.batch * batches) / std::max(1e-9, median());
+  return static_cast<double>(program.batch * batches * ranks) / std::max(1e-9, median());
 }
 
 void printWhatIsTrained(const Program &program, const Dataset &data, const Arguments &arguments, int64_t done,
-                        int64_t last) {
+                        int64_t last, int64_t ranks) {
   const int64_t batches = arguments.accumulate.value_or(1), rising = Schedule(arguments).warmupOf(last);
-  if (done < last && rising > last)
+  if (done < last && rising > last && arguments.leads)
     std::fprintf(stderr, "%s: warning: --warmup takes %lld steps, the run ends after %lld: none has the rate of --lr\n",
                  printable(arguments.name).c_str(), static_cast<long long>(rising), static_cast<long long>(last));
   if (done >= last)
     std::printf("nothing to train: step %lld is done, the run ends at step %lld\n", static_cast<long long>(done),
                 static_cast<long long>(last));
-  if (batches > 1)
-    std::printf("each step has %lld batches of %lld samples\n", static_cast<long long>(batches),
-                static_cast<long long>(program.batch));
-  warnOfUnevenBatches(arguments.name, program, batches);
+  const std::string together = ranks > 1 ? text(" of each of ", ranks, " ranks") : "";
+  if (batches * ranks > 1)
+    std::printf("each step has %lld batches of %lld samples%s\n", static_cast<long long>(batches),
+                static_cast<long long>(program.batch), together.c_str());
+  if (arguments.leads)
+    warnOfUnevenBatches(arguments.name, program, batches * ranks);
   if (int64_t dropped = data.dropped())
     std::printf("%lld of %lld samples are left out of every epoch: they do not fill a batch of %lld\n",
                 static_cast<long long>(dropped), static_cast<long long>(data.samples()),

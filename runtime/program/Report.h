@@ -27,15 +27,16 @@ void warnOfEmptyBatch(const std::string &name, const Program &program, int64_t s
 /// The memory plan as a table.
 void printPlan(const Program &program);
 
-/// What an epoch leaves out, and whether there is anything to do after the step that is done; `batches` a step.
+/// What an epoch leaves out, and whether there is anything to do after the step that is done; each step
+/// has batches of so many ranks.
 void printWhatIsTrained(const Program &program, const Dataset &data, const Arguments &arguments, int64_t done,
-                        int64_t last);
+                        int64_t last, int64_t ranks);
 
-/// How long steps took, in order, the first one included. Each has so many batches, where a program's own prediction is
-/// of one.
+/// How long steps took, in order, the first one included. Each has so many batches of each
+/// rank, where a program's own prediction is of one.
 struct StepTimes {
   std::vector<double> seconds;
-  int64_t batches = 1;
+  int64_t batches = 1, ranks = 1;
 
   /// The first step is left out when there are others: it pays for page faults. 0 without any.
   double median() const;

@@ -23,6 +23,7 @@
 #include "runtime/program/Recipe.h"
 #include "runtime/program/Report.h"
 #include "runtime/program/Roofline.h"
+#include "runtime/program/Team.h"
 
 #include <algorithm>
 #include <atomic>
@@ -150,7 +151,8 @@ static void announce(const Arguments &arguments, const TrainingFiles &files,
     std::printf("tables:        columns, categories and standardization are those of the weights\n");
   if (!adopted.empty())
     std::printf("images:        prepared as for the weights: %s\n", printable(adopted).c_str());
-  files.printNotes(arguments.name);
+  if (arguments.leads)
+    files.printNotes(arguments.name);
   std::fputs(memoryNotes().c_str(), stdout);
   std::fflush(stdout);
 }
@@ -180,7 +182,7 @@ static std::string adoptPreparation(const std::optional<SavedRun> &saved, const 
                                   : initial             ? initial->preparation()
                                   : program.preparation ? readPreparation(program.preparation)
                                                         : Preparation();
-  for (const std::string &doubt : doubtsOf(preparation, arguments))
+  for (const std::string &doubt : arguments.leads ? doubtsOf(preparation, arguments) : std::vector<std::string>())
     std::fprintf(stderr, "%s: warning: %s\n", printable(arguments.name).c_str(), printable(doubt).c_str());
   return adopt(preparation, arguments, saved || !arguments.data);
 }
@@ -224,19 +226,26 @@ static void tellMeasured(const Arguments &arguments, const Program &program, con
                  arguments.offloadTo ? measureStorage(parentFolder(*arguments.offloadTo)) : std::nullopt);
 }
 
-static void runProgram(Arguments arguments, const Program &program, const Entry &entry) {
-  if (arguments.help)
-    return (void)std::fputs(helpText(arguments.name, program).c_str(), stdout);
-  if (arguments.plan)
+/// --help and --plan.
+static void explain(const Arguments &arguments, const Program &program) {
+  if (arguments.plan && !arguments.help)
     return printPlan(program);
+  std::fputs(helpText(arguments.name, program).c_str(), stdout);
+}
+
+static void runProgram(Arguments arguments, const Program &program, const Entry &entry, Team &team) {
+  if (arguments.help || arguments.plan)
+    return team.leads() ? explain(arguments, program) : void();
   refuseUnavailable(arguments, program, entry);
+  team.adapt(arguments, program);
 
   std::optional<InterruptGuard> guard; // goes when all is tidied up
   // Before a checkpoint is read: nobody else may write a later one while this run goes on from it.
   std::optional<FolderLock> lock;
-  if (arguments.checkpoint)
+  if (arguments.checkpoint && arguments.leads)
     lock.emplace(*arguments.checkpoint);
   StepState state = arguments.stepState(program.optimizer);
+  team.number(state);
   RunState run;
   run.seed = state.seed;
   std::optional<SavedRun> saved;
@@ -258,12 +267,14 @@ static void runProgram(Arguments arguments, const Program &program, const Entry 
   prepare(arguments, program, entry);
   run.preparation = preparationFor(arguments, files);
   announce(arguments, files, initial, adopted);
+  team.agree(run.data, run.step);
   Recording recording;
   std::vector<TensorError> errors;
   const size_t scratch = (program.deviceBytes + 255) / 256 * 256;
   {
     const std::unique_ptr<Session> opened = openSession(program, scratch, arguments);
     Session &session = *opened;
+    session.ranks = team.ranks();
     begin(session, program, arguments, state, saved);
     if (initial)
       initial->load(session);
@@ -285,37 +296,39 @@ static void runProgram(Arguments arguments, const Program &program, const Entry 
 static int runGuarded(int argc, char **argv, const Program &program, const Entry &entry) {
   std::string path = argc > 0 ? argv[0] : program.model;
   std::string name = path.substr(path.find_last_of('/') + 1);
-  auto fail = [&](int status, const char *what) {
-    std::fflush(stdout);
-    // What the device or its driver says stands for itself.
-    if (std::strncmp(what, "CUDA", 4) == 0)
-      std::fprintf(stderr, "%s\n", printable(what).c_str());
-    else
-      std::fprintf(stderr, "%s: error: %s\n", printable(name).c_str(), printable(what).c_str());
-    return status;
+  std::optional<Team> team;
+  const auto fail = [&](const Failure &failure) {
+    if (!team) // it could not be joined
+      team.emplace(Entry(), name);
+    return team->fail(failure.status, failure.message);
   };
   openStandardStreams();
   // A file that grows past a limit is an error of that write, not the end of the process.
   std::signal(SIGXFSZ, SIG_IGN);
   try {
     ensureOpenMP(argc, argv);
+    team.emplace(entry, name);
     Arguments arguments = parseArguments(argc, argv, program);
     arguments.name = name;
     arguments.path = path;
-    runProgram(arguments, program, entry);
+    runProgram(arguments, program, entry, *team);
     if (std::fflush(stdout) != 0)
       throw systemError("write", "standard output");
     if (std::ferror(stdout))
       throw DataError("cannot write standard output");
+    team->finish();
     return 0;
+  } catch (const OthersFailed &others) {
+    team->finish();
+    return others.status;
   } catch (const Interrupted &interrupted) {
     std::fflush(stdout);
+    team->finish();
     std::signal(interrupted.signal, SIG_DFL);
     std::raise(interrupted.signal);
     return 128 + interrupted.signal;
   } catch (...) {
-    const Failure failure = failureOf(std::current_exception());
-    return fail(failure.status, failure.message.c_str());
+    return fail(failureOf(std::current_exception()));
   }
 }
 

@@ -4,7 +4,11 @@
 
 #include "runtime/program/Step.h"
 
+#include "runtime/program/Interrupt.h"
+
 #include <cmath>
+#include <cstring>
+#include <numeric>
 #include <tuple>
 #include <utility>
 
@@ -46,28 +50,69 @@ void Step::settleOne(Batches &batches) {
   --outstanding;
   const Counted counted = earliest.counted.front();
   earliest.counted.pop_front();
-  earliest.ended += counted.weight;
-  earliest.result.emptyBatches += counted.targets == 0;
-  // A loss that is not finite is told, whatever it counts.
-  const double weight = counted.weight > 0 ? counted.weight : 1;
-  earliest.sum += static_cast<double>(values[0]) * weight;
-  earliest.parts.resize(partNames.size());
-  for (size_t i = 0; i < earliest.parts.size(); ++i)
-    earliest.parts[i] += static_cast<double>(values[ownScalars + i]) * weight;
+  earliest.ended.insert(earliest.ended.end(),
+                        {counted.weight, counted.targets == 0 ? 1.0 : 0.0, static_cast<double>(values[0])});
+  for (size_t i = 0; i < partNames.size(); ++i)
+    earliest.ended.push_back(static_cast<double>(values[ownScalars + i]));
   if (--earliest.left > 0)
     return;
+  std::vector<double> units = std::move(earliest.ended);
   StepResult result = earliest.result;
+  if (session.ranks) {
+    const std::vector<char> all = session.ranks->gather(units.data(), units.size() * sizeof(double),
+                                                        {"the losses of all ranks", nullptr, result.step});
+    units.resize(all.size() / sizeof(double));
+    std::memcpy(units.data(), all.data(), all.size());
+  }
+  sum(units, result);
   result.scale = scaling.follow(values[2], values[3]);
   const Clock::time_point end = Clock::now();
   result.seconds = std::chrono::duration<double>(end - std::max(earliest.begin, lastEnd)).count();
-  const double ended = earliest.ended > 0 ? earliest.ended : 1;
-  result.loss = static_cast<float>(earliest.sum / ended);
-  for (size_t i = 0; i < partNames.size(); ++i)
-    result.parts.emplace_back(partNames[i], static_cast<double>(static_cast<float>(earliest.parts[i] / ended)));
   result.norm = values[1];
   lastEnd = end;
   running.pop_front();
   done(result);
+}
+
+void Step::sum(const std::vector<double> &units, StepResult &result) const {
+  double loss = 0, weights = 0;
+  std::vector<double> parts(partNames.size());
+  for (size_t at = 0; at < units.size(); at += unitFields()) {
+    weights += units[at];
+    result.emptyBatches += units[at + 1] > 0;
+    // A loss that is not finite is told, whatever it counts.
+    const double weight = units[at] > 0 ? units[at] : 1;
+    loss += units[at + 2] * weight;
+    for (size_t i = 0; i < parts.size(); ++i)
+      parts[i] += units[at + 3 + i] * weight;
+  }
+  const double all = weights > 0 ? weights : 1;
+  result.loss = static_cast<float>(loss / all);
+  for (size_t i = 0; i < parts.size(); ++i)
+    result.parts.emplace_back(partNames[i], static_cast<double>(static_cast<float>(parts[i] / all)));
+}
+
+// Units are summed in their order, so that the factor is the same for any number of ranks.
+void Step::meet(const std::vector<float> &shares) {
+  std::vector<float> all(shares);
+  if (session.ranks) {
+    std::vector<float> own(shares);
+    own.push_back(static_cast<float>(notedAmongRanks()));
+    const std::vector<char> bytes = session.ranks->gather(own.data(), own.size() * sizeof(float),
+                                                          {"the last batch of all ranks", nullptr, session.state.step});
+    std::vector<float> said(bytes.size() / sizeof(float));
+    std::memcpy(said.data(), bytes.data(), bytes.size());
+    all.clear();
+    for (size_t at = 0; at < said.size(); at += own.size()) {
+      const auto first = said.begin() + static_cast<std::ptrdiff_t>(at);
+      all.insert(all.end(), first, first + static_cast<std::ptrdiff_t>(shares.size()));
+      if (const int signal = static_cast<int>(first[static_cast<std::ptrdiff_t>(shares.size())]); signal != 0)
+        endTogether(signal);
+    }
+  }
+  const double weight = std::accumulate(all.begin(), all.end(), 0.0);
+  session.state.meanFactor = weight > 0 ? static_cast<float>(1 / weight) : 0.0f;
+  session.unitWeights = shares.size() == 1 ? std::move(all) : std::vector<float>();
 }
 
 void Step::count(Counted counted) {
@@ -75,17 +120,24 @@ void Step::count(Counted counted) {
   latestStep.counted.push_back(counted);
   latestStep.enqueued += counted.weight;
   session.state.batchShare = latestStep.enqueued > 0 ? static_cast<float>(counted.weight / latestStep.enqueued) : 0.0f;
+  session.state.unitWeight = counted.share();
+  latestStep.shares.push_back(counted.share());
+  if (program.reduce && session.state.lastBatch())
+    meet(latestStep.shares);
 }
 
-void Step::enqueue(Batches &batches, RunState &run, Position next, bool more) {
+void Step::enqueue(Batches &batches, RunState &run, const Dataset &dataset, Position own, bool more) {
   const bool whole = session.state.lastBatch();
   batches.advance();
   count(batches.counted());
   session.enqueue(entry.step);
   session.leave(scalars);
+  Position next = dataset.after(own, 1);
   if (whole) {
-    running.back().result.epochEnds = next.epoch != run.position.epoch;
-    run.position = next;
+    const Position end = dataset.after(run.position, units());
+    running.back().result.epochEnds = end.epoch != run.position.epoch;
+    run.position = end;
+    next = first(end, dataset);
   }
   isWhole = whole;
   if (++outstanding == 2)
@@ -100,12 +152,12 @@ void Step::operator()(Batches &batches, const Dataset &dataset, RunState &run, i
                       const std::function<bool(bool epochEnds)> &ahead) {
   StepState &state = session.state;
   begin(run, last);
-  Position position = run.position;
+  Position position = first(run.position, dataset);
   for (state.batch = 0; state.batch < base.batches; ++state.batch) {
     state.mixShare = dataset.mixShare(position);
     running.back().result.mixed += static_cast<double>(state.mixShare) / static_cast<double>(base.batches);
-    position = dataset.normalize({position.epoch, position.sample + program.batch});
-    enqueue(batches, run, position, run.step < last || !state.lastBatch());
+    enqueue(batches, run, dataset, position, run.step < last || !state.lastBatch());
+    position = dataset.after(position, 1);
     if (!state.lastBatch() && !session.runsAhead(entry.step))
       settle(batches);
   }
@@ -159,15 +211,17 @@ void Step::describeAll(LogFields &fields, const Dataset *data) const {
     losses.push_back(text(partNames[i], "=", program.outputs[i].loss, ",weight=", program.outputs[i].weight));
   if (!losses.empty())
     fields.push_back({"losses", losses});
-  if (base.batches > 1)
-    fields.push_back({"batches_per_step", base.batches});
+  if (base.ranks > 1)
+    fields.push_back({"ranks", int64_t{base.ranks}});
+  if (units() > 1)
+    fields.push_back({"batches_per_step", units()});
   if (!data)
     return;
   fields.push_back({"samples", data->samples()});
-  if (data->batches() % base.batches == 0)
-    fields.push_back({"steps_per_epoch", data->batches() / base.batches});
+  if (data->batches() % units() == 0)
+    fields.push_back({"steps_per_epoch", data->batches() / units()});
   else // they do not begin with epochs
-    fields.push_back({"steps_per_epoch", static_cast<double>(data->batches()) / static_cast<double>(base.batches)});
+    fields.push_back({"steps_per_epoch", static_cast<double>(data->batches()) / static_cast<double>(units())});
   fields.push_back({"dropped_samples", data->dropped()});
 }
 

@@ -39,11 +39,17 @@ public:
 
   /// --accumulate: batches that a step has. They may lie in two epochs.
   int64_t batches() const { return base.batches; }
+  /// The same of all ranks.
+  int64_t units() const { return base.units(); }
+  /// The first batch that this rank has of the step whose first one is at `position`.
+  Position first(Position position, const Dataset &dataset) const {
+    return dataset.after(position, base.rank * base.batches);
+  }
 
   /// Enqueues the step after `run`, of `last` of the whole training, and moves `run` on; run.step counts it before
-  /// anything can fail. The batch at run.position was prefetched, with `dataset` normalizing positions; leaves the next
-  /// one prefetched unless the step is the last one. It has ended when this returns, unless `ahead` and the device take
-  /// the next one before.
+  /// anything can fail. The batch at first(run.position) was prefetched, with `dataset` normalizing positions; leaves
+  /// the next one prefetched unless the step is the last one. It has ended when this returns, unless `ahead` and the
+  /// device take the next one before.
   void operator()(Batches &batches, const Dataset &dataset, RunState &run, int64_t last,
                   const std::function<bool(bool epochEnds)> &ahead);
   /// Until all steps have ended, the session synchronized.
@@ -68,16 +74,22 @@ private:
     Clock::time_point begin;
     int64_t left = 0;                 ///< batches that have not ended
     std::deque<Counted> counted = {}; ///< of each of these that were enqueued
-    double sum = 0;                   ///< of the losses of all targets, by their weights
-    std::vector<double> parts = {};   ///< the same of each loss of a sum
-    double enqueued = 0, ended = 0;   ///< weights of its batches
+    std::vector<double> ended = {};   ///< of the others what unitFields() says, one after the other
+    double enqueued = 0;              ///< weights of its batches
+    std::vector<float> shares = {};   ///< of its batches, see Counted::share()
   };
 
   void begin(RunState &run, int64_t last);
-  /// One batch; the `next` one is gathered if there are `more`.
-  void enqueue(Batches &batches, RunState &run, Position next, bool more);
+  /// One batch, which this rank has at `own`; the next one is gathered if there are `more`.
+  void enqueue(Batches &batches, RunState &run, const Dataset &dataset, Position own, bool more);
   /// Of the batch that is enqueued next: its weight in the step.
   void count(Counted counted);
+  /// Before the last batch of a step that is for several ranks: what all of them weigh, and whether they go on.
+  void meet(const std::vector<float> &shares);
+  /// Weight, 1 where no target counts, and losses.
+  size_t unitFields() const { return 3 + partNames.size(); }
+  /// Of the batches of all ranks, in order.
+  void sum(const std::vector<double> &units, StepResult &result) const;
   /// The earliest batch has ended.
   void settleOne(Batches &batches);
 

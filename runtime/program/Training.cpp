@@ -35,7 +35,7 @@ public:
           TrainingFiles &files, RunState run)
       : session(session), program(program), entry(entry), arguments(arguments), files(files), run(run),
         report(arguments.report ? std::make_unique<RunReport>() : nullptr),
-        checkpoints(arguments.checkpoint
+        checkpoints(arguments.checkpoint && arguments.leads
                         ? std::make_unique<CheckpointWriter>(
                               session, program, *arguments.checkpoint, arguments.keepCheckpoints.value_or(1),
                               files.training ? recipeOf(arguments, wordsOf(program, files.classes)) : "",
@@ -43,7 +43,7 @@ public:
                         : nullptr),
         evaluations(session, program, entry, arguments, files, report.get(), checkpoints.get(), this->run),
         step(session, program, entry, arguments, [this](const StepResult &result) { stepDone(result); }) {
-    times.batches = step.batches();
+    times.batches = step.batches(), times.ranks = step.units() / step.batches();
   }
 
   Recording runAll();
@@ -101,7 +101,7 @@ int64_t Trainer::lastStep() const {
   if (position.epoch >= epochs)
     return run.step;
   if (__builtin_mul_overflow(epochs - position.epoch, perEpoch, &left) ||
-      __builtin_add_overflow(run.step, (left - position.sample / program.batch) / step.batches(), &last))
+      __builtin_add_overflow(run.step, (left - position.sample / program.batch) / step.units(), &last))
     throw UsageError(text("--epochs ", epochs, " of ", perEpoch, " steps are more steps than can be counted"));
   return last;
 }
@@ -137,8 +137,8 @@ void Trainer::logEnd() const {
 }
 
 std::string Trainer::lastSaved() const {
-  if (!arguments.checkpoint)
-    return "no checkpoint was asked for";
+  if (!checkpoints)
+    return arguments.checkpoint ? "rank 0 keeps the checkpoints" : "no checkpoint was asked for";
   const int64_t step = checkpoints->lastWritten();
   return step >= 0 ? text("the last checkpoint in ", *arguments.checkpoint, " is from step ", step)
                    : "this run wrote no checkpoint yet";
@@ -161,7 +161,7 @@ void Trainer::saveCheckpoint() {
 
 /// To whoever wants to know of every step.
 void Trainer::tellStep(const StepResult &result) {
-  const double samples = static_cast<double>(program.batch * step.batches());
+  const double samples = static_cast<double>(program.batch * step.units());
   StepFacts facts = {result.step, double{result.loss}, shortest(result.learningRate), result.seconds,
                      samples / std::max(1e-9, result.seconds)};
   facts.parts = result.parts;
@@ -181,7 +181,7 @@ void Trainer::tellStep(const StepResult &result) {
 void Trainer::stepDone(const StepResult &result) {
   isFinite = std::isfinite(result.loss);
   ++stepsDone;
-  if (result.emptyBatches > 0 && emptyBatches == 0)
+  if (result.emptyBatches > 0 && emptyBatches == 0 && arguments.leads)
     warnOfEmptyBatch(arguments.name, program, result.step);
   emptyBatches += result.emptyBatches;
   if (times.seconds.size() < timedSteps)
@@ -272,14 +272,14 @@ void Trainer::guarded(const std::function<void()> &work) const {
 void Trainer::loop() {
   Batches batches(session, program, *files.training);
   last = lastStep();
-  printWhatIsTrained(program, *files.training, arguments, run.step, last);
-  progress = std::make_unique<Progress>(run.step + 1, last, program.batch * step.batches());
+  printWhatIsTrained(program, *files.training, arguments, run.step, last, step.units() / step.batches());
+  progress = std::make_unique<Progress>(run.step + 1, last, program.batch * step.units());
   run.position = files.training->normalize(run.position);
   if (run.evaluationDue) // the run ended between a checkpoint and its evaluation
     evaluations.run(run);
   if (run.step < last) {
     beginExtras();
-    batches.prefetchAlone(run.position);
+    batches.prefetchAlone(step.first(run.position, *files.training));
   }
   while (run.step < last && !interruptedBy() && !evaluations.isOver()) {
     const int64_t epoch = run.position.epoch;
@@ -297,7 +297,7 @@ void Trainer::loop() {
       progress->endLine();
       evaluations.run(run);
       if (run.step < last)
-        batches.prefetchAlone(run.position);
+        batches.prefetchAlone(step.first(run.position, *files.training));
       session.synchronize();
       session.takeRecords(); // the evaluation's ops are none of a step
     }

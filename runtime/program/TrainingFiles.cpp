@@ -183,7 +183,7 @@ TrainingFiles::TrainingFiles(const Arguments &arguments, const Program &program,
     checkExport(to, program);
   }
   checkOutputs(arguments, program, inputs);
-  if (arguments.checkpoint)
+  if (arguments.checkpoint && arguments.leads)
     OutputFile{checkpointPath(*arguments.checkpoint)};
   for (const auto &path :
        {exported, arguments.trace, arguments.dumpGradients, arguments.profileOut, arguments.output, arguments.report})

@@ -1000,6 +1000,62 @@ func.func @update_statistics_c1(%m: tensor<3xf32>) {
 
 // -----
 
+train.variable @s role(gradient) init(zero) : tensor<2xf32>
+func.func @sum_batches_c1(%g: tensor<3xf32>) {
+  %s = train.read @s : tensor<2xf32>
+  // expected-error @below {{adds 'tensor<3xf32>' to 's', which is 'tensor<2xf32>'}}
+  %new = train.sum_batches %g, %s : (tensor<3xf32>, tensor<2xf32>) -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @sum_batches_c1_none(%g: tensor<3xf32>) {
+  // expected-error @below {{makes 0 values of 0 sums; it needs one sum or more, and makes a value of each}}
+  train.sum_batches %g : (tensor<3xf32>) -> ()
+  return
+}
+
+// -----
+
+train.variable @s role(optimizer) init(zero) : tensor<3xf32>
+func.func @sum_batches_c1_role(%g: tensor<3xf32>) {
+  %s = train.read @s : tensor<3xf32>
+  // expected-error @below {{changes 's', whose role is optimizer, not gradient}}
+  %new = train.sum_batches %g, %s : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func @batch_statistics_c1(%m: tensor<3xf32>) {
+  // expected-error @below {{makes 'tensor<3x2xf32>' of statistics of 3 channels}}
+  %shares = train.batch_statistics %m, %m {momentum = 1.0e-1 : f32, epsilon = 1.0e-5 : f32, count = 8 : i64} : tensor<3xf32> -> tensor<3x2xf32>
+  return
+}
+
+// -----
+
+train.variable @v role(state) init(zero) : tensor<3xf32>
+func.func @apply_statistics_c1(%s: tensor<2x4xf32>) {
+  %v = train.read @v : tensor<3xf32>
+  // expected-error @below {{takes 'tensor<2x4xf32>' for statistics of 3 channels}}
+  %new:2 = train.apply_statistics %s, %v, %v {momentum = 1.0e-1 : f32} : tensor<2x4xf32>, tensor<3xf32>
+  return
+}
+
+// -----
+
+train.variable @w role(parameter) init(zero) : tensor<3xf32>
+func.func @apply_statistics_c1_role(%s: tensor<2x3xf32>) {
+  %w = train.read @w : tensor<3xf32>
+  // expected-error @below {{changes 'w', whose role is parameter, not state}}
+  %new:2 = train.apply_statistics %s, %w, %w {momentum = 1.0e-1 : f32} : tensor<2x3xf32>, tensor<3xf32>
+  return
+}
+
+// -----
+
 // What estimate-cost attaches.
 
 func.func @a3_seconds(%x: tensor<2x3xf32>) {

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ops of a step that several ranks take together (--ranks). reduce-gradients makes them; they are never cloned.
+//
+// A step's batches are its units: with R ranks and A batches a rank, unit u = rank * A + batch of R * A. What a sum over all units is does not depend on
+// R where it is ordered: units are the leaves of one binary tree, in which neighbours are added, then neighbours of those, as carries ripple through a
+// counter; what remains at the end is added from the smallest part to the largest. A rank adds up its own part of the tree (train.sum_batches), then all
+// ranks the rest (train.all_reduce). So A is a power of two where there are several ranks.
+#ifndef SLUICE_IR_COLLECTIVE_OPS
+#define SLUICE_IR_COLLECTIVE_OPS
+
+include "ir/UpdateOps.td"
+
+def Train_SumBatchesOp : Train_Op<"sum_batches", Train_UpdateTraits> {
+  let extraClassDeclaration = Train_KernelFacts<"Update">.decl;
+  let summary = "what a batch adds to a sum over the batches of a step joins a rank's part of the tree";
+  let description = [{
+    In every batch. The variables `sums` are the counter's digits: sum i holds 2^i batches that are added up, or nothing; the last one takes all that
+    is carried to it. After the last batch the last variable holds the sum of all. `weighted`: of a gradient, which weighs the share of targets that
+    count in its batch (StepState::unitWeight of runtime/Stream.h).
+
+    - C1: `sums`, one or more, are variables with role gradient and of the type of `x`; each has a result.
+
+    ```mlir
+    %a2, %b2 = train.sum_batches %dw, %a, %b {weighted} : (tensor<10xf32>, tensor<10xf32>, tensor<10xf32>) -> (tensor<10xf32>, tensor<10xf32>)
+    ```
+  }];
+  let arguments = (ins Train_Float:$x, Variadic<Train_Float>:$sums, UnitAttr:$weighted);
+  let results = (outs Variadic<Train_Float>:$added);
+}
+
+def Train_AllReduceOp : Train_Op<"all_reduce", [Train_OwnKernel, MemoryEffects<[MemRead<Train_Variables>, MemWrite<Train_Variables>]>, Train_Costed,
+    AllTypesMatch<["x", "y"]>]> {
+  let extraClassDeclaration = Train_KernelFacts<"Update", object = "_reduce", results = ["_all"]>.decl # Train_RoleIs<"Reduce">.decl;
+  let summary = "the sum over all ranks, which each of them gets";
+  let description = [{
+    After the last batch of a step; nothing happens after the others. All ranks run the same program, so that they meet in the same order; none of these is
+    under a condition. `mean`: of a gradient, which is divided by the weight of all units; `weighted`: which each rank's batch is multiplied by first, where
+    nothing has done so. `ordered`: in the tree; else in the order that the library takes.
+
+    What it receives lies in its scratch, a megabyte and some at most, whatever the number of ranks.
+
+    ```mlir
+    %all = train.all_reduce %dw {mean, ordered} : tensor<10x512xf32>
+    ```
+  }];
+  let arguments = (ins Train_Float:$x, UnitAttr:$mean, UnitAttr:$weighted, UnitAttr:$ordered);
+  let results = (outs Train_Float:$y);
+  let assemblyFormat = "$x attr-dict `:` type($x)";
+}
+
+def Train_BatchStatisticsOp : Train_Op<"batch_statistics", [Pure, Train_OwnKernel, Train_Costed, AllTypesMatch<["mean", "rstd"]>]> {
+  let extraClassDeclaration = Train_KernelFacts<"Update", object = "_shares", results = ["_shares"]>.decl;
+  let summary = "what a batch adds to the running mean and variance of a BatchNorm, the first row and the second";
+  let description = [{
+    Normalization itself is of each batch alone. Running statistics take one batch after the other, of all ranks: after U units they are (1 - momentum)^U of
+    what they were and momentum * (1 - momentum)^(U - 1 - u) of unit u's. This is that share of the batch at hand, the variance unbiased with `count` elements
+    a channel, so that the shares only have to be added up.
+
+    - C1: the result has two rows, each as long as `mean`.
+
+    ```mlir
+    %s = train.batch_statistics %mean, %rstd {momentum = 1.0e-1 : f32, epsilon = 1.0e-5 : f32, count = 4096 : i64} : tensor<64xf32> -> tensor<2x64xf32>
+    ```
+  }];
+  let arguments = (ins Train_Vector:$mean, Train_Vector:$rstd, F32Attr:$momentum, F32Attr:$epsilon, I64Attr:$count);
+  let results = (outs Train_Float:$shares);
+  let assemblyFormat = "$mean `,` $rstd attr-dict `:` type($mean) `->` type($shares)";
+  let hasVerifier = 1;
+}
+
+def Train_ApplyStatisticsOp : Train_Op<"apply_statistics", Train_UpdateTraits # [AllTypesMatch<["running_mean", "running_var", "new_mean", "new_var"]>]> {
+  let extraClassDeclaration = Train_KernelFacts<"Update">.decl;
+  let summary = "running mean and variance take the shares of all units of a step";
+  let description = [{
+    running = (1 - momentum)^U * running + sum, after the last batch of a step of U units.
+
+    - C1: both running vectors are state variables; the sum has two rows of their length.
+
+    ```mlir
+    %m2, %v2 = train.apply_statistics %sum, %m, %v {momentum = 1.0e-1 : f32} : tensor<2x64xf32>, tensor<64xf32>
+    ```
+  }];
+  let arguments = (ins Train_Float:$sum, Train_Vector:$running_mean, Train_Vector:$running_var, F32Attr:$momentum);
+  let results = (outs Train_Vector:$new_mean, Train_Vector:$new_var);
+  let assemblyFormat = "$sum `,` $running_mean `,` $running_var attr-dict `:` type($sum) `,` type($running_mean)";
+}
+
+#endif

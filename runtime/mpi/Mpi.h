@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ranks that MPI connects. One thread trains and calls exchange(), another one watches: MPI is asked to bear both.
+#pragma once
+
+#include "runtime/Ranks.h"
+
+#define OMPI_SKIP_MPICXX 1
+#include <mpi.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+namespace sluice {
+
+class MpiRanks : public Ranks {
+public:
+  /// After MPI_Init_thread.
+  MpiRanks(int number, int count);
+  ~MpiRanks() override;
+
+  void exchange(const std::vector<Message> &messages, const Awaited &awaited) override;
+  void add(float *values, size_t count, const Awaited &awaited) override;
+  void watch(std::function<void(const std::string &)> say, std::function<bool()> asked) override;
+  void fail() noexcept override;
+  void finish() override;
+
+private:
+  /// What the watching thread says to its like. Alive goes round the ring, the others to everybody.
+  enum Word : int { Alive, Failed };
+  void wait(std::vector<MPI_Request> &requests, const std::vector<int> &peers, const Awaited &awaited);
+  void setWaiting(const Awaited &awaited, int peer);
+  void tellIfAsked(const Awaited &awaited, int peer);
+  std::string waitingFor(int lost);
+  void watchOthers();
+  bool hearAll(bool &heardNeighbour);
+  void tell(int peer, Word word);
+  void endWith(const std::string &line);
+  int neighbour(int step) const { return (rank() + step + size()) % size(); }
+
+  MPI_Comm work, words;
+  std::mutex mutex; ///< of what is waited for
+  std::string awaitedText;
+  int awaitedPeer = -1;
+  std::function<void(const std::string &)> say;
+  std::function<bool()> asked;
+  bool told = false;
+  std::thread watcher;
+  std::condition_variable wake;
+  bool over = false;
+  std::atomic<bool> failed{false};
+};
+
+} // namespace sluice

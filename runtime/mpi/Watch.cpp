@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who still lives: each rank tells the next one in a ring twice a second, and ends when the one before it is silent.
+// What counts are a rank's own rounds, so that a machine that has no time for any rank ends none.
+#include "runtime/mpi/Mpi.h"
+
+#include "runtime/Errors.h"
+
+#include <chrono>
+
+namespace sluice {
+
+/// A rank that is silent for so many rounds of half a second is lost: 7 s.
+static constexpr int silentRounds = 14;
+static constexpr std::chrono::milliseconds round{500};
+
+void MpiRanks::watch(std::function<void(const std::string &)> onLoss, std::function<bool()> wasAsked) {
+  say = std::move(onLoss);
+  asked = std::move(wasAsked);
+  watcher = std::thread([this] { watchOthers(); });
+}
+
+void MpiRanks::watchOthers() {
+  for (int silent = 0; silent < silentRounds; ++silent) {
+    const auto begin = std::chrono::steady_clock::now();
+    {
+      std::unique_lock<std::mutex> lock(mutex);
+      if (wake.wait_for(lock, round, [this] { return over; }))
+        return;
+    }
+    const bool late =
+        std::chrono::steady_clock::now() - begin > 2 * round; // nobody here had time, perhaps nobody there
+    tell(neighbour(1), Alive);
+    bool heard = false;
+    if (!hearAll(heard))
+      return endWith("");
+    if (heard)
+      silent = -1;
+    else if (late) // a round that does not count
+      --silent;
+  }
+  const int gone = neighbour(-1);
+  for (int peer = 0; peer < size(); ++peer)
+    if (peer != rank() && peer != gone)
+      tell(peer, Failed);
+  endWith(text(nameOf(gone), " has ended or stands still: nothing was heard of it for ",
+               silentRounds * round.count() / 1000, " s", waitingFor(gone)));
+}
+
+/// Takes the words that have arrived; false where one says that a rank has failed.
+bool MpiRanks::hearAll(bool &heardNeighbour) {
+  for (;;) {
+    int there = 0, word = Alive;
+    MPI_Status status;
+    if (MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, words, &there, &status) != MPI_SUCCESS || !there)
+      return true;
+    if (MPI_Recv(&word, 1, MPI_INT, status.MPI_SOURCE, status.MPI_TAG, words, MPI_STATUS_IGNORE) != MPI_SUCCESS)
+      return true;
+    if (word == Failed)
+      return false;
+    heardNeighbour = heardNeighbour || status.MPI_SOURCE == neighbour(-1);
+  }
+}
+
+/// Without waiting for a receiver, which may be no more: the words outlive all of their messages.
+void MpiRanks::tell(int peer, Word word) {
+  static const int said[] = {Alive, Failed};
+  MPI_Request request;
+  if (MPI_Isend(&said[word], 1, MPI_INT, peer, 0, words, &request) != MPI_SUCCESS)
+    return;
+  int done = 0;
+  MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+  if (!done)
+    MPI_Request_free(&request);
+}
+
+std::string MpiRanks::waitingFor(int gone) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (awaitedText.empty())
+    return "";
+  return text("; ", nameOf(rank()), " waited for ", awaitedText,
+              awaitedPeer >= 0 && awaitedPeer != gone ? " from " + nameOf(awaitedPeer) : "");
+}
+
+/// MPI's launcher ends what cannot be told any more, the ranks that stand still among them.
+void MpiRanks::endWith(const std::string &line) {
+  failed = true;
+  if (!line.empty())
+    say(line);
+  MPI_Abort(MPI_COMM_WORLD, 6);
+  std::_Exit(6);
+}
+
+void MpiRanks::fail() noexcept {
+  if (failed.exchange(true))
+    return;
+  for (int peer = 0; peer < size(); ++peer)
+    if (peer != rank())
+      tell(peer, Failed);
+}
+
+} // namespace sluice

@@ -1,0 +1,94 @@
+// RUN: sluice-opt %s --sluice-build-backward --sluice-reduce-gradients --split-input-file | FileCheck %s
+// RUN: sluice-opt %s --sluice-build-backward --sluice-reduce-gradients --sluice-fuse --sluice-assign-layouts --sluice-linearize --split-input-file | FileCheck %s --check-prefix=PLACE
+// Where a module is for several ranks everything that reads a gradient reads the sum of all ranks; without the attribute nothing changes.
+
+// CHECK-LABEL: module attributes {train.ranks = "ordered"}
+module attributes {train.ranks = "ordered"} {
+  train.variable @w role(parameter) init(zero) : tensor<4x8xf32>
+  // CHECK: func.func @step
+  func.func @step(%x: tensor<2x8xf32>, %target: tensor<2xi64>) -> tensor<f32> {
+    %w = train.read @w : tensor<4x8xf32>
+    %l = train.matmul %x, %w {transpose_b = true} : (tensor<2x8xf32>, tensor<4x8xf32>) -> tensor<2x4xf32>
+    %loss = train.softmax_cross_entropy %l, %target : (tensor<2x4xf32>, tensor<2xi64>) -> tensor<f32>
+    // CHECK: [[DW:%.*]] = train.matmul {{.*}}transpose_a = true
+    // CHECK-NEXT: [[ALL:%.*]] = train.all_reduce [[DW]] {mean, ordered, train.backward = 0 : i64, weighted} : tensor<4x8xf32>
+    // CHECK: train.update([[ALL]], {{.*}}rule(sgd)
+    // In the bytes of the rank's own gradient, which nobody reads any more.
+    // PLACE: train.all_reduce {{.*}}train.in_place = array<i64: 0>
+    return %loss : tensor<f32>
+  }
+}
+
+// -----
+
+// With several batches a step the mean's place is the first digit of the counter; norms come after the sum.
+// CHECK-LABEL: module attributes {train.accumulate, train.clip_norm, train.ranks = "fast", train.sums = 2 : i64}
+module attributes {train.accumulate, train.clip_norm, train.ranks = "fast", train.sums = 2 : i64} {
+  train.variable @w role(parameter) init(zero) : tensor<4x8xf32>
+  // CHECK-DAG: train.variable @"w/gradient_sum" role(gradient)
+  // CHECK-DAG: train.variable @"w/gradient_sum_1" role(gradient)
+  // CHECK: func.func @step
+  func.func @step(%x: tensor<2x8xf32>, %target: tensor<2xi64>) -> tensor<f32> {
+    %w = train.read @w : tensor<4x8xf32>
+    %l = train.matmul %x, %w {transpose_b = true} : (tensor<2x8xf32>, tensor<4x8xf32>) -> tensor<2x4xf32>
+    %loss = train.softmax_cross_entropy %l, %target : (tensor<2x4xf32>, tensor<2xi64>) -> tensor<f32>
+    // CHECK: [[DW:%.*]] = train.matmul {{.*}}transpose_a = true
+    // CHECK-NOT: train.accumulate
+    // CHECK: [[A:%.*]] = train.read @"w/gradient_sum" {
+    // CHECK-NEXT: [[B:%.*]] = train.read @"w/gradient_sum_1" {
+    // CHECK-NEXT: [[SUM:%.*]]:2 = train.sum_batches [[DW]], [[A]], [[B]] {train.backward = 0 : i64, weighted}
+    // CHECK-NEXT: [[ALL:%.*]] = train.all_reduce [[SUM]]#1 {mean, train.backward = 0 : i64} : tensor<4x8xf32>
+    // CHECK: [[NORM:%.*]] = train.gradient_norm [[ALL]]
+    // CHECK: train.update([[ALL]], {{.*}}norm([[NORM]])
+    // The sum of the rank's batches stays what it is.
+    // PLACE: train.all_reduce %{{.*}}#1 {mean, train.backward = 0 : i64, train.stage = 0 : i64}
+    return %loss : tensor<f32>
+  }
+}
+
+// -----
+
+// Running statistics take what all units add, once nothing reads a batch's own any more.
+// CHECK-LABEL: module attributes {train.accumulate, train.ranks = "ordered"}
+module attributes {train.accumulate, train.ranks = "ordered"} {
+  train.variable @scale role(parameter) init(one) : tensor<3xf32>
+  train.variable @bias role(parameter) init(zero) : tensor<3xf32>
+  train.variable @m role(state) init(zero) : tensor<3xf32>
+  train.variable @v role(state) init(one) : tensor<3xf32>
+  // CHECK: train.variable @"m/batch_sum" role(gradient) init(zero) : tensor<2x3xf32>
+  // CHECK: func.func @step
+  func.func @step(%x: tensor<2x3x4x4xf32>, %t: tensor<2x3x4x4xf32>) -> tensor<f32> {
+    %scale = train.read @scale : tensor<3xf32>
+    %bias = train.read @bias : tensor<3xf32>
+    // CHECK: %{{.*}}, [[MEAN:%.*]], [[RSTD:%.*]] = train.batch_norm %
+    %y, %mean, %rstd = train.batch_norm %x, %scale, %bias {epsilon = 1.0e-5 : f32} : (tensor<2x3x4x4xf32>, tensor<3xf32>, tensor<3xf32>) -> (tensor<2x3x4x4xf32>, tensor<3xf32>, tensor<3xf32>)
+    %m = train.read @m : tensor<3xf32>
+    %v = train.read @v : tensor<3xf32>
+    // CHECK-NOT: train.update_statistics
+    %m2, %v2 = train.update_statistics %mean, %rstd, %m, %v {momentum = 1.0e-1 : f32, epsilon = 1.0e-5 : f32, count = 32 : i64} : tensor<3xf32>
+    %loss = train.mse %y, %t : (tensor<2x3x4x4xf32>, tensor<2x3x4x4xf32>) -> tensor<f32>
+    // CHECK: train.batch_norm_backward
+    // CHECK-NEXT: [[SHARES:%.*]] = train.batch_statistics [[MEAN]], [[RSTD]] {count = 32 : i64, epsilon = {{.*}}, momentum = {{.*}}, train.backward = {{.*}}} : tensor<3xf32> -> tensor<2x3xf32>
+    // CHECK-NEXT: [[OWN:%.*]] = train.read @"m/batch_sum"
+    // CHECK-NEXT: [[SUM:%.*]] = train.sum_batches [[SHARES]], [[OWN]] {train.backward
+    // CHECK-NEXT: [[ALL:%.*]] = train.all_reduce [[SUM]] {ordered, train.backward
+    // CHECK-NEXT: train.apply_statistics [[ALL]], {{.*}}
+    // CHECK: train.update(
+    // CHECK: train.update(
+    return %loss : tensor<f32>
+  }
+}
+
+// -----
+
+// CHECK-LABEL: module attributes {train.optimizer = "sgd"}
+module attributes {train.optimizer = "sgd"} {
+  train.variable @w role(parameter) init(zero) : tensor<4x8xf32>
+  func.func @step(%x: tensor<2x8xf32>, %target: tensor<2xi64>) -> tensor<f32> {
+    %w = train.read @w : tensor<4x8xf32>
+    %l = train.matmul %x, %w {transpose_b = true} : (tensor<2x8xf32>, tensor<4x8xf32>) -> tensor<2x4xf32>
+    %loss = train.softmax_cross_entropy %l, %target : (tensor<2x4xf32>, tensor<2xi64>) -> tensor<f32>
+    // CHECK-NOT: train.all_reduce
+    return %loss : tensor<f32>
+  }
+}

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums over ranks: the same bits for any number of them, whatever a rank's batches are. Ranks are threads here, with a
+// session each and mailboxes between them.
+#include "test/unit/runtime/Harness.h"
+
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <thread>
+
+namespace sluice {
+namespace {
+
+/// What is on its way, by sender and receiver.
+struct Mail {
+  std::mutex mutex;
+  std::condition_variable arrived;
+  std::map<std::pair<int, int>, std::deque<std::vector<char>>> boxes;
+};
+
+class ThreadRanks : public Ranks {
+public:
+  ThreadRanks(int number, int count, Mail &mail) : Ranks(number, count), mail(mail) {}
+
+  void exchange(const std::vector<Message> &messages, const Awaited &) override {
+    for (const Message &m : messages)
+      if (m.sends) {
+        const auto *data = static_cast<const char *>(m.data);
+        const std::lock_guard<std::mutex> lock(mail.mutex);
+        mail.boxes[{rank(), m.peer}].emplace_back(data, data + m.bytes);
+        mail.arrived.notify_all();
+      }
+    for (const Message &m : messages)
+      if (!m.sends) {
+        std::unique_lock<std::mutex> lock(mail.mutex);
+        auto &box = mail.boxes[{m.peer, rank()}];
+        mail.arrived.wait(lock, [&] { return !box.empty(); });
+        ASSERT_EQ(box.front().size(), m.bytes);
+        std::copy(box.front().begin(), box.front().end(), static_cast<char *>(m.data));
+        box.pop_front();
+      }
+  }
+  void add(float *values, size_t count, const Awaited &awaited) override {
+    const std::vector<char> all = gather(values, count * sizeof(float), awaited);
+    std::vector<float> each(count * static_cast<size_t>(size()));
+    std::memcpy(each.data(), all.data(), all.size());
+    for (size_t i = 0; i < count; ++i) {
+      values[i] = 0;
+      for (size_t from = 0; from < each.size(); from += count)
+        values[i] += each[from + i];
+    }
+  }
+  void watch(std::function<void(const std::string &)>, std::function<bool()>) override {}
+  void fail() noexcept override {}
+  void finish() override {}
+
+private:
+  Mail &mail;
+};
+
+using Floats = std::vector<float>;
+
+/// What unit `u` adds: of all magnitudes, so that each order of a sum has its own bits.
+Floats partOf(int64_t unit, size_t count) {
+  Floats part(count);
+  const Numbers random = randomNumbers(count, static_cast<unsigned>(unit + 1));
+  for (size_t i = 0; i < count; ++i)
+    part[i] =
+        static_cast<float>(random[i] * std::pow(10.0, static_cast<double>((unit * 7 + static_cast<int64_t>(i)) % 5)));
+  return part;
+}
+/// Of a step's targets, as if some were ignored.
+float weightOf(int64_t unit) { return 1 - 0.03125f * static_cast<float>(unit % 5); }
+
+/// One rank's step: its batches through sum_batches of `digits` sums, if any, then the sum over all ranks.
+Floats stepOf(int rank, int ranks, int64_t batches, int digits, size_t count, bool ordered, Mail &mail) {
+  Harness h(size_t(16) << 20);
+  ThreadRanks others(rank, ranks, mail);
+  h.session.ranks = ranks > 1 ? &others : nullptr;
+  StepState &state = h.session.state;
+  state.rank = rank, state.ranks = ranks, state.batches = batches, state.step = 1;
+  const Shape shape{static_cast<int64_t>(count)};
+  const Tensor x = h.tensor(shape);
+  std::vector<Tensor> sums;
+  for (int i = 0; i < digits; ++i)
+    sums.push_back(h.tensor(shape));
+  const AllReduce reduce("x", shape, true, digits == 0, ordered);
+  const Tensor scratch = h.workspace(reduce);
+  double weight = 0;
+  h.session.unitWeights.clear();
+  for (int64_t unit = 0; unit < ranks * batches; ++unit) {
+    weight += static_cast<double>(weightOf(unit));
+    if (digits == 0)
+      h.session.unitWeights.push_back(weightOf(unit));
+  }
+  state.meanFactor = static_cast<float>(1 / weight);
+  for (state.batch = 0; state.batch < batches; ++state.batch) {
+    state.unitWeight = weightOf(state.unit());
+    h.session.write(x, partOf(state.unit(), count).data());
+    if (digits > 0)
+      sumBatches(h.session.compute, x, {sums.data(), sums.size()}, true, "x");
+    reduce.run(h.session.compute, digits > 0 ? sums.back() : x, x, scratch);
+    h.session.synchronize();
+  }
+  Floats all(count);
+  h.session.read(x, all.data());
+  return all;
+}
+
+/// What all ranks have after a step, which must be one thing.
+Floats sumOf(int ranks, int64_t batches, int digits, size_t count, bool ordered = true) {
+  Mail mail;
+  std::vector<Floats> results(static_cast<size_t>(ranks));
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank)
+    threads.emplace_back(
+        [&, rank] { results[static_cast<size_t>(rank)] = stepOf(rank, ranks, batches, digits, count, ordered, mail); });
+  for (std::thread &thread : threads)
+    thread.join();
+  for (const Floats &one : results)
+    EXPECT_EQ(one, results.front()) << ranks << " ranks";
+  return results.front();
+}
+
+// Of 12 units, as of a number that is no power of two; one element, some, and more than one piece, so that tensors go
+// whole and in shares.
+TEST(Collective, NumberOfRanksChangesNoBit) {
+  const Floats one = sumOf(1, 12, 4, 1000);
+  for (const auto &[ranks, batches, digits] : {std::tuple(3, 4, 2), {3, 4, 5}, {6, 2, 1}, {12, 1, 1}, {12, 1, 0}})
+    EXPECT_EQ(sumOf(ranks, batches, digits, 1000), one) << ranks << " ranks";
+  EXPECT_EQ(sumOf(12, 1, 0, 1), sumOf(3, 4, 2, 1));
+  constexpr size_t large = AllReduce::piece + 77;
+  EXPECT_EQ(sumOf(3, 1, 0, large), sumOf(1, 3, 2, large));
+}
+
+TEST(Collective, SumIsTheWeightedMean) {
+  constexpr size_t count = 1000;
+  const Floats mean = sumOf(3, 4, 2, count);
+  Numbers sum(count), size(count);
+  double weights = 0;
+  for (int unit = 0; unit < 12; ++unit) {
+    const Floats part = partOf(unit, count);
+    const double weight = static_cast<double>(weightOf(unit));
+    weights += weight;
+    for (size_t i = 0; i < count; ++i)
+      sum[i] += static_cast<double>(part[i]) * weight, size[i] += std::abs(static_cast<double>(part[i]));
+  }
+  for (size_t i = 0; i < count; ++i)
+    ASSERT_NEAR(static_cast<double>(mean[i]) * weights, sum[i], 1e-6 * size[i]) << i;
+}
+
+// The numbers tell one order from another: else the test above would say nothing.
+TEST(Collective, AnotherOrderHasOtherBits) {
+  EXPECT_NE(sumOf(1, 12, 1, 1000), sumOf(1, 12, 4, 1000)); // one digit: one after the other
+}
+
+TEST(Collective, FastIsNear) {
+  const Floats one = sumOf(1, 8, 3, 1000), fast = sumOf(4, 2, 1, 1000, false);
+  double difference = 0, size = 0;
+  for (size_t i = 0; i < one.size(); ++i) {
+    difference = std::max(difference, std::abs(static_cast<double>(one[i]) - static_cast<double>(fast[i])));
+    size = std::max(size, std::abs(static_cast<double>(one[i])));
+  }
+  EXPECT_LT(difference, 1e-6 * size);
+}
+
+TEST(Collective, ScratchHoldsWhatAnyNumberOfRanksSends) {
+  for (const int64_t count : {int64_t{1}, int64_t{1023}, int64_t{5000}, AllReduce::piece, 10 * AllReduce::piece})
+    for (const int64_t ranks : {2, 3, 64, 1000, mostRanks}) {
+      const int64_t piece = std::min(count, AllReduce::piece);
+      EXPECT_LE((ranks - 1) * ((piece + ranks - 1) / ranks), AllReduce::scratchElements(count));
+    }
+}
+
+// Shares of all units add up to what taking one batch after the other gives.
+TEST(Collective, StatisticsTakeOneBatchAfterTheOther) {
+  constexpr int units = 6, channels = 3;
+  constexpr float momentum = 0.1f, epsilon = 1e-5f;
+  Harness h;
+  const Tensor mean = h.tensor({channels}), rstd = h.tensor({channels}), shares = h.tensor({2, channels}),
+               sum = h.tensor({2, channels}), m = h.tensor({channels}), v = h.tensor({channels});
+  h.write(m, {1, 2, 3}), h.write(v, {4, 5, 6});
+  Numbers expectedMean{1, 2, 3}, expectedVar{4, 5, 6};
+  StepState &state = h.session.state;
+  state.ranks = 3, state.batches = 2, state.step = 1;
+  Numbers total(2 * channels);
+  const BatchStatistics statistics("x", channels, 8, momentum, epsilon);
+  for (int unit = 0; unit < units; ++unit) {
+    state.rank = unit / 2, state.batch = unit % 2;
+    const Numbers means = randomNumbers(channels, static_cast<unsigned>(unit)), scales(channels, 0.5);
+    h.write(mean, means), h.write(rstd, scales);
+    statistics.run(h.session.compute, mean, rstd, shares);
+    const Numbers share = h.read(shares);
+    for (size_t i = 0; i < total.size(); ++i)
+      total[i] += share[i];
+    for (size_t c = 0; c < channels; ++c) {
+      const double variance = (1 / 0.25 - static_cast<double>(epsilon)) * 8 / 7;
+      expectedMean[c] += static_cast<double>(momentum) * (means[c] - expectedMean[c]);
+      expectedVar[c] += static_cast<double>(momentum) * (variance - expectedVar[c]);
+    }
+  }
+  h.write(sum, total);
+  state.batch = 0; // not the last one
+  applyStatistics(h.session.compute, sum, m, v, momentum, "x");
+  EXPECT_CLOSE(h.read(m), (Numbers{1, 2, 3}), 0);
+  state.batch = 1;
+  applyStatistics(h.session.compute, sum, m, v, momentum, "x");
+  EXPECT_CLOSE(h.read(m), expectedMean, 1e-6);
+  EXPECT_CLOSE(h.read(v), expectedVar, 1e-6);
+}
+
+} // namespace
+} // namespace sluice
