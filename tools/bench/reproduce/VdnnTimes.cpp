@@ -136,7 +136,7 @@ static void tableFour(std::ostream &page) {
       << " is used.\nKernels: half of the copies cost half of the wait, so base = 2 * " << aconvOfVgg116
       << " (aconv, vDNN) - " << convOfVgg116 << " (conv, vDNN) = " << milliseconds(computeOfVgg116())
       << " ms;\nall convolutions run at one rate with which VGG-116 takes that, "
-      << digits(profile.samples.at("conv")[0].rate / 1e12, 2)
+      << digits(profile.samples.at({"conv", "fp32"})[0].rate / 1e12, 2)
       << " TFLOP/s as plain convolutions count (Winograd kernels do less). So two numbers are\nfitted, to Tables I and "
          "IV; the rest follows. VGG-191 has no number of its own.\n\n"
       << header;
