@@ -25,10 +25,11 @@ Recomputation::Recomputation(const Problem &problem)
       else
         firstOverwrite[b] = std::min(firstOverwrite[b], k);
   const std::vector<int> latest = latestReruns();
-  // What a re-run reads must be what the last forward writer left; its own first run may be that one.
-  auto stableInput = [&](int b, int op, int input) {
+  // What a re-run reads must be what the last forward writer left; its own first run may be that one. What it writes
+  // over, as a region does that takes the places of several operands, all writers of that bring back before it.
+  auto stableInput = [&](int op, int input) {
     const bool saved = problem.ops[op].rerun && !holds(problem.ops[op].rerun->writes, input);
-    return input == b ||
+    return holds(problem.ops[op].writesWhen(true), input) ||
            ((writers[input].empty() || writers[input].back() < op + saved) && latest[op] <= firstOverwrite[input]);
   };
   for (int b = 0; b < static_cast<int>(can.size()); ++b) {
@@ -39,7 +40,7 @@ Recomputation::Recomputation(const Problem &problem)
       const std::vector<int> &reads = o.readsWhen(true);
       seconds[b] += o.rerun ? o.rerun->seconds : o.seconds;
       can[b] = can[b] && o.recomputable && holds(o.writesWhen(true), b) &&
-               std::all_of(reads.begin(), reads.end(), [&](int input) { return stableInput(b, op, input); });
+               std::all_of(reads.begin(), reads.end(), [&](int input) { return stableInput(op, input); });
       // The first writer must not need what was in the buffer before.
       if (op == writers[b].front())
         can[b] = can[b] && !holds(reads, b);
