@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // linearize, in order:
 //  0. choose the slabs that are pieces of what they are taken from, instead of copies;
-//  1. count, after every forward op, the activations that a later forward op reads; where it is one, a stage ends;
+//  1. count, after every forward op, the ops whose activations a later forward op reads; where it is one, a stage ends;
 //  2. give every op the stage of its forward op;
 //  3. mark fused ops that may work in the bytes of an operand that nobody reads any more.
 // Chain strategies plan by stages, and both the planner and the scheduler count bytes by storages, which follow from
@@ -28,18 +28,19 @@ SmallVector<int64_t> stagesOf(ArrayRef<Operation *> forward) {
   llvm::DenseMap<Operation *, int> position;
   for (auto [i, op] : llvm::enumerate(forward))
     position[op] = i;
-  SmallVector<int> crossing(forward.size() + 1, 0); // values born at or before i and read after i, as differences
-  for (auto [i, op] : llvm::enumerate(forward))
-    for (Value result : op->getResults()) {
-      int last = i;
-      for (Operation *user : result.getUsers())
-        if (auto it = position.find(user); it != position.end() && !isa<UpdateStatisticsOp>(user))
-          last = std::max(last, it->second);
-      if (last > static_cast<int>(i)) {
-        ++crossing[i];
-        --crossing[last];
-      }
+  // Ops at or before i whose results are read after i, as differences. A region that hands on a sum and its square, as
+  // of an RMSNorm, is one border: both come back with it.
+  SmallVector<int> crossing(forward.size() + 1, 0);
+  for (auto [i, op] : llvm::enumerate(forward)) {
+    int last = i;
+    for (Operation *user : op->getUsers())
+      if (auto it = position.find(user); it != position.end() && !isa<UpdateStatisticsOp>(user))
+        last = std::max(last, it->second);
+    if (last > static_cast<int>(i)) {
+      ++crossing[i];
+      --crossing[last];
     }
+  }
   SmallVector<int64_t> stage(forward.empty() ? 0 : ordinalOf(forward.back()) + 1, 0);
   int64_t current = 0;
   int live = 0;
