@@ -177,10 +177,23 @@ void dropMark(onnx::ModelProto &model) {
 
 } // namespace
 
+static constexpr size_t mostBytes = INT32_MAX - sizeof exportMark;
+
+/// Of the file's tensors: what cannot be written is not copied either.
+static size_t bytesOfTensors(const OnnxFile &file) {
+  size_t bytes = 0;
+  for (const onnx::TensorProto &initializer : file.model().graph().initializer())
+    if (const FileTensor *tensor = file.tensor(initializer.name()))
+      bytes += tensor->bytes.size();
+  return bytes;
+}
+
 /// Weights are filled in as raw data of their full size, so that each has one place in the serialized bytes, where
 /// programs write over it without protobuf. Trained tensors that are no initializers become some, in place of the nodes
 /// that make them.
-Result<ExportTemplate> exportTemplate(const OnnxFile &file, const std::vector<TrainedTensor> &tensors) {
+Result<std::optional<ExportTemplate>> exportTemplate(const OnnxFile &file, const std::vector<TrainedTensor> &tensors) {
+  if (bytesOfTensors(file) > mostBytes)
+    return std::optional<ExportTemplate>();
   onnx::ModelProto model = file.model();
   onnx::GraphProto &graph = *model.mutable_graph();
   std::map<std::string, const TrainedTensor *> missing;
@@ -211,11 +224,11 @@ Result<ExportTemplate> exportTemplate(const OnnxFile &file, const std::vector<Tr
   setIdentity(model, modelIdentity(file.model()));
   ExportTemplate result;
   std::string bytes;
-  if (model.ByteSizeLong() > INT32_MAX - sizeof exportMark || !model.SerializeToString(&bytes))
-    return Error{file.path() + ": with its weights the model is larger than the 2 GiB that one ONNX file can hold"};
+  if (model.ByteSizeLong() > mostBytes || !model.SerializeToString(&bytes))
+    return std::optional<ExportTemplate>();
   result.bytes = exportMark + bytes; // messages that follow one another are one
   result.offsets = findAll(result.bytes);
-  return result;
+  return std::optional(std::move(result));
 }
 
 } // namespace sluice

@@ -8,6 +8,7 @@
 #include "frontend/OnnxFile.h"
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,8 +27,8 @@ struct ExportTemplate {
 };
 
 /// Outputs of Constant and ConstantOfShape nodes among `tensors` become initializers, of zeros where the file has no
-/// bytes for them. An error when the model would be larger than the 2 GiB that protobuf can write.
-Result<ExportTemplate> exportTemplate(const OnnxFile &file, const std::vector<TrainedTensor> &tensors);
+/// bytes for them. None where the model would be larger than the 2 GiB that protobuf can write.
+Result<std::optional<ExportTemplate>> exportTemplate(const OnnxFile &file, const std::vector<TrainedTensor> &tensors);
 
 } // namespace sluice
 

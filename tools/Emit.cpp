@@ -150,17 +150,7 @@ public:
     // A project whose weights are drawn stays small: it carries no template either.
     if (options.emit == Emit::Binary || options.emit == Emit::Library ||
         (options.emit == Emit::Project && emit.weightsFile)) {
-      auto built = exportTemplate(file, trainedTensors());
-      if (!built)
-        return built.takeError();
-      exported = std::move(*built);
-      emit.exportTemplate = name + ".onnx-template";
-      emit.exportOffset = [&](StringRef variable) {
-        auto found = exported.offsets.find(originOf(variable));
-        return found == exported.offsets.end() ? int64_t(-1) : found->second;
-      };
-      const fs::path name = outputPath(options).parent_path() / emit.exportTemplate;
-      if (Status written = writeText(folder / emit.exportTemplate, exported.bytes, name); !written)
+      if (Status written = writeTemplate(exported, emit); !written)
         return written;
     }
     const std::string program = codegen::emitProgram(module, emit);
@@ -177,6 +167,27 @@ public:
   }
 
 private:
+  /// Fills `exported`, which `emit` refers to from then on.
+  Status writeTemplate(ExportTemplate &exported, codegen::EmitOptions &emit) {
+    auto built = exportTemplate(file, trainedTensors());
+    if (!built)
+      return built.takeError();
+    if (!*built) {
+      std::cerr << "sluicec: note: with its weights the model is larger than the 2 GiB that one ONNX file can hold: "
+                   "the program exports FILE.safetensors, but no ONNX"
+                << std::endl;
+      return Success{};
+    }
+    exported = std::move(**built);
+    emit.exportTemplate = name + ".onnx-template";
+    emit.exportOffset = [&](StringRef variable) {
+      auto found = exported.offsets.find(originOf(variable));
+      return found == exported.offsets.end() ? int64_t(-1) : found->second;
+    };
+    const fs::path path = outputPath(options).parent_path() / emit.exportTemplate;
+    return writeText(folder / emit.exportTemplate, exported.bytes, path);
+  }
+
   /// ONNX name of a variable's tensor.
   std::string originOf(StringRef variable) {
     Operation *op = symbols.lookup(variable);

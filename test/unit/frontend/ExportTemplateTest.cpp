@@ -5,6 +5,9 @@
 #include "runtime/program/Export.h"
 #include "test/unit/frontend/TextModel.h"
 
+#include <filesystem>
+#include <fstream>
+
 namespace sluice {
 namespace {
 
@@ -16,13 +19,13 @@ onnx::ModelProto templateOf(const std::string &graph, std::map<std::string, int6
   auto file = OnnxFile::read(folder.write(proto));
   EXPECT_TRUE(file);
   auto made = exportTemplate(*file, {{"scale", {3}}, {"bias", {3}}, {"mean", {3}}, {"var", {3}}});
-  EXPECT_TRUE(made);
+  EXPECT_TRUE(made && *made);
   onnx::ModelProto result;
-  EXPECT_TRUE(result.ParseFromString(made->bytes));
-  for (auto [name, offset] : made->offsets)
-    EXPECT_EQ(*reinterpret_cast<const float *>(made->bytes.substr(offset, 4).data()), 0.25f) << name;
+  EXPECT_TRUE(result.ParseFromString((*made)->bytes));
+  for (auto [name, offset] : (*made)->offsets)
+    EXPECT_EQ(*reinterpret_cast<const float *>((*made)->bytes.substr(offset, 4).data()), 0.25f) << name;
   if (offsets)
-    *offsets = made->offsets;
+    *offsets = (*made)->offsets;
   return result;
 }
 
@@ -111,10 +114,10 @@ TEST(ExportTemplate, IsTheSameModelAndSaysWhoMadeIt) {
   auto file = OnnxFile::read(folder.write(exported));
   ASSERT_TRUE(file) << file.error();
   auto again = exportTemplate(*file, {{"scale", {3}}});
-  ASSERT_TRUE(again);
-  EXPECT_EQ(again->bytes.compare(0, sizeof exportMark - 1, exportMark), 0);
+  ASSERT_TRUE(again && *again);
+  EXPECT_EQ((*again)->bytes.compare(0, sizeof exportMark - 1, exportMark), 0);
   onnx::ModelProto parsed;
-  ASSERT_TRUE(parsed.ParseFromString(again->bytes));
+  ASSERT_TRUE(parsed.ParseFromString((*again)->bytes));
   EXPECT_EQ(parsed.metadata_props_size(), 2);
   EXPECT_EQ(modelIdentity(parsed), modelIdentity(original));
   // Who changes an export makes another model.
@@ -138,9 +141,9 @@ std::pair<std::string, std::string> identities(const onnx::ModelProto &proto,
   auto file = OnnxFile::read(folder.write(proto));
   EXPECT_TRUE(file) << file.error();
   auto made = exportTemplate(*file, trainedTensors);
-  EXPECT_TRUE(made);
+  EXPECT_TRUE(made && *made);
   onnx::ModelProto exported;
-  EXPECT_TRUE(exported.ParseFromString(made->bytes));
+  EXPECT_TRUE(exported.ParseFromString((*made)->bytes));
   TemporaryFolder other;
   auto again = OnnxFile::read(other.write(exported));
   EXPECT_TRUE(again) << again.error();
@@ -181,6 +184,31 @@ TEST(ModelFiles, AreTheModelAndItsExternalData) {
   entry->set_value("weights/w.bin");
   EXPECT_EQ(modelFiles("folder/m", model), (std::vector<std::string>{"folder/m", "folder/weights/w.bin"}));
   EXPECT_EQ(modelFiles("m", model), (std::vector<std::string>{"m", "weights/w.bin"}));
+}
+
+// A file without blocks: the bytes are mapped, and nobody looks at them.
+TEST(ExportTemplate, IsNoneWhereOneFileCannotHoldTheModel) {
+  auto proto = parseModel("g (float[2, 4] x) => (float[2, 134217728] y) { y = MatMul(x, w) }");
+  onnx::TensorProto &weight = *proto.mutable_graph()->add_initializer();
+  weight.set_name("w");
+  weight.set_data_type(onnx::TensorProto::FLOAT);
+  const int64_t columns = int64_t{1} << 27;
+  for (int64_t extent : {int64_t{4}, columns})
+    weight.add_dims(extent);
+  weight.set_data_location(onnx::TensorProto::EXTERNAL);
+  auto *location = weight.add_external_data();
+  location->set_key("location");
+  location->set_value("weights");
+  TemporaryFolder folder;
+  const std::string path = folder.write(proto);
+  const auto weights = std::filesystem::path(path).replace_filename("weights");
+  std::ofstream(weights).put(0);
+  std::filesystem::resize_file(weights, 16 * columns);
+  auto file = OnnxFile::read(path);
+  ASSERT_TRUE(file) << file.error();
+  auto made = exportTemplate(*file, {{"w", {4, columns}}});
+  ASSERT_TRUE(made) << made.error();
+  EXPECT_FALSE(*made);
 }
 
 TEST(ExportTemplate, LeavesStatisticsThatAreRead) {
