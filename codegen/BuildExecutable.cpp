@@ -3,12 +3,11 @@
 #include "codegen/BuildExecutable.h"
 
 #include "codegen/Home.h"
-#include "codegen/HostToolchain.h"
 #include "codegen/RunCompiler.h"
+#include "codegen/Toolchain.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/Path.h"
-#include "llvm/Support/Program.h"
 
 #include <filesystem>
 
@@ -16,60 +15,20 @@ namespace fs = std::filesystem;
 using namespace sluice;
 using namespace sluice::codegen;
 
-/// Beside the executable, in a folder of the caller's that goes with its temporary files.
-static Status compileTo(const std::string &executable, const std::string &compiler,
-                        llvm::ArrayRef<llvm::StringRef> arguments) {
-  std::vector<std::string> words;
-  for (llvm::StringRef word : arguments)
-    words.push_back(word.str());
-  return runCompiler(compiler, words, fs::path(executable).parent_path().string());
-}
-
-/// The program's own flags come first: position-independent, so that addresses are random, and without writable tables
-/// of functions. All others are those of libraries, too.
-static Status buildHost(const std::string &source, const std::string &executable, const std::string &cpu, bool ranks) {
-  Result<HostToolchain> with = findHostToolchain(cpu, ranks);
+Status sluice::codegen::buildExecutable(const std::string &source, const std::string &executable, Target target,
+                                        const std::string &cpu, bool ranks) {
+  Result<Toolchain> with = findToolchain(target, cpu, ranks);
   if (!with)
     return with.takeError();
-  std::vector<std::string> arguments = {with->compiler, "-fPIE", "-pie", "-Wl,-z,relro,-z,now"};
+  std::vector<std::string> arguments = {with->compiler};
+  llvm::append_range(arguments, with->inPrograms);
   llvm::append_range(arguments, with->compile);
   llvm::append_range(arguments, std::vector<std::string>{source, "-o", executable});
   llvm::append_range(arguments, with->ranks);
   arguments.push_back(with->runtime);
   llvm::append_range(arguments, with->link);
+  // Temporary files go where the caller's do.
   return runCompiler(with->compiler, arguments, fs::path(executable).parent_path().string());
-}
-
-/// With the nvcc, the libraries and the architectures that this compiler's own cuda runtime was built with.
-static Status buildCuda(const std::string &source, const std::string &executable) {
-  const Home home = findHome();
-  const fs::path library = home.libraries / "libsluice_cuda.a";
-  auto compiler = llvm::sys::findProgramByName(SLUICE_NVCC);
-  // A path is found whether there is a file or not.
-  if (!compiler || !fs::exists(*compiler) || !fs::exists(home.headers / "runtime") || !fs::exists(library))
-    return Error{
-        "there is no nvcc or no cuda runtime to build the program with; write it with --emit=project and build it "
-        "where they are"};
-  std::string include = "-I" + home.headers.string(), archive = library.string();
-  llvm::SmallVector<llvm::StringRef> arguments = {
-      *compiler, "-std=c++17", "-O3", "-fmad=false", "--expt-relaxed-constexpr",
-      include,   source,       "-o",  executable,    archive};
-  llvm::SmallVector<llvm::StringRef> flags;
-  llvm::StringRef(SLUICE_CUDA_FLAGS).split(flags, ' ', -1, /*KeepEmpty=*/false);
-  llvm::StringRef(SLUICE_DATA_LIBRARIES).split(flags, ' ', -1, /*KeepEmpty=*/false);
-  arguments.append(flags.begin(), flags.end());
-  return compileTo(executable, *compiler, arguments);
-}
-
-Status sluice::codegen::buildExecutable(const std::string &source, const std::string &executable, Target target,
-                                        const std::string &cpu, bool ranks) {
-  switch (target) {
-  case Target::Host:
-    return buildHost(source, executable, cpu, ranks);
-  case Target::Cuda:
-    return buildCuda(source, executable);
-  }
-  llvm_unreachable("no target");
 }
 
 /// CMakeLists.txt of a standalone project; runtime/CMakeLists.txt is the one of the repository.

@@ -3,9 +3,9 @@
 #include "codegen/BuildLibrary.h"
 
 #include "codegen/Home.h"
-#include "codegen/HostToolchain.h"
 #include "codegen/RunCompiler.h"
 #include "codegen/Text.h"
+#include "codegen/Toolchain.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -29,7 +29,7 @@ namespace {
 /// object, so that archive and shared object cannot differ.
 class Builder {
 public:
-  Builder(HostToolchain with, std::string header, fs::path folder, std::string name)
+  Builder(Toolchain with, std::string header, fs::path folder, std::string name)
       : with(std::move(with)), header(std::move(header)), folder(std::move(folder)), name(std::move(name)) {}
 
   Status build(const std::string &source) {
@@ -50,9 +50,9 @@ private:
   }
   /// One of binutils' programs, which compilers bring.
   Status runTool(const std::string &tool, const Words &arguments) const {
-    auto found = llvm::sys::findProgramByName(tool);
+    auto found = llvm::sys::findProgramByName(with.binutils + tool);
     if (!found)
-      return Error{"there is no '" + tool + "' to make the library with (Debian: binutils)"};
+      return Error{"there is no '" + with.binutils + tool + "' to make the library with (Debian: binutils)"};
     return run(*found, arguments);
   }
   Status write(const std::string &file, const std::string &text) const {
@@ -61,7 +61,8 @@ private:
 
   /// Every function in a section of its own, so that the linker can drop those that nobody calls.
   Status compile(const std::string &source) {
-    Words arguments = {"-c", "-fPIC", "-fvisibility=hidden", "-ffunction-sections", "-fdata-sections"};
+    Words arguments = {"-c"};
+    llvm::append_range(arguments, with.inLibraries);
     llvm::append_range(arguments, with.compile);
     llvm::append_range(arguments, Words{source, "-o", in("library.o")});
     return run(with.compiler, arguments);
@@ -74,7 +75,7 @@ private:
     for (const std::string &function : functions())
       arguments.push_back("-Wl,-u," + function);
     llvm::append_range(arguments, Words{in("library.o"), with.runtime});
-    return run(with.compiler, arguments);
+    return run(with.linker, arguments);
   }
 
   /// Nothing but the functions of sluice.h keeps a name that others could meet, and nothing that went asks for a
@@ -99,7 +100,7 @@ private:
                        "-Wl,--gc-sections,--as-needed,-s,-z,relro,-z,now",
                        in("whole.o")};
     llvm::append_range(arguments, with.link);
-    return run(with.compiler, arguments);
+    return run(with.linker, arguments);
   }
 
   Status makeArchive(const std::string &) { return runTool("ar", {"rcs", in("lib" + name + ".a"), in("whole.o")}); }
@@ -133,7 +134,7 @@ private:
     return names;
   }
 
-  const HostToolchain with;
+  const Toolchain with;
   const std::string header; ///< text of sluice.h
   const fs::path folder;
   const std::string name;
@@ -141,9 +142,9 @@ private:
 
 } // namespace
 
-Status sluice::codegen::buildHostLibrary(const std::string &source, const std::string &folder, const std::string &name,
-                                         const std::string &cpu) {
-  Result<HostToolchain> with = findHostToolchain(cpu);
+Status sluice::codegen::buildLibrary(const std::string &source, const std::string &folder, const std::string &name,
+                                     Target target, const std::string &cpu) {
+  Result<Toolchain> with = findToolchain(target, cpu);
   if (!with)
     return with.takeError();
   const fs::path header = findHome().headers / "runtime/library/sluice.h";

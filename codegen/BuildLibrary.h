@@ -3,6 +3,7 @@
 #pragma once
 
 #include "runtime/Result.h"
+#include "runtime/TargetTable.h"
 
 #include <string>
 
@@ -14,7 +15,7 @@ std::string libraryIdentifier(const std::string &name);
 /// Makes libNAME.so, libNAME.a and the header of a library of `source`, which was emitted for that name, in `folder`;
 /// other files may appear there, too. Nothing is exported but sluice_...; what no function of sluice.h needs is left
 /// out. The functions that all libraries have are weak in the archive, so that several go into one program.
-Status buildHostLibrary(const std::string &source, const std::string &folder, const std::string &name,
-                        const std::string &cpu);
+Status buildLibrary(const std::string &source, const std::string &folder, const std::string &name, Target target,
+                    const std::string &cpu);
 
 } // namespace sluice::codegen

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The flags are those of runtime/Levels.cmake and runtime/Standalone.cmake, for the same bits as in a project.
-#include "codegen/HostToolchain.h"
-
 #include "codegen/Home.h"
+#include "codegen/Toolchain.h"
 #include "runtime/CpuTable.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
+#include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/Program.h"
 
 #include <cstdlib>
@@ -17,10 +17,9 @@ namespace fs = std::filesystem;
 using namespace sluice;
 using namespace sluice::codegen;
 
-/// The words of a list from the build.
-static void addWords(llvm::StringRef list, std::vector<std::string> &to) {
+void sluice::codegen::addWords(const char *list, std::vector<std::string> &to) {
   llvm::SmallVector<llvm::StringRef> words;
-  list.split(words, ' ', -1, /*KeepEmpty=*/false);
+  llvm::StringRef(list).split(words, ' ', -1, /*KeepEmpty=*/false);
   for (llvm::StringRef word : words)
     to.push_back(word.str());
 }
@@ -109,8 +108,7 @@ static std::vector<std::string> librariesOf(const Home &home, bool foreign) {
 
 int sluice::codegen::ownLevel() { return levelOf(SLUICE_HOST_LEVEL); }
 
-/// CXX names one for this machine; a cross compiler has its own name.
-static Result<std::string> findCompiler(bool foreign) {
+Result<std::string> sluice::codegen::findCxxCompiler(bool foreign) {
   const char *chosen = foreign ? nullptr : std::getenv("CXX");
   const std::string cross = std::string(armMachine) + "-g++";
   const std::string wanted = foreign ? cross : chosen && *chosen ? chosen : "c++";
@@ -140,25 +138,30 @@ static Result<std::vector<std::string>> ranksLibraries(const Home &home, bool fo
 
 /// No contraction of products and sums, so that emitted regions and the runtime's kernels give the same bits at every
 /// level; vectors of 256 bits, as in the runtime.
-Result<HostToolchain> sluice::codegen::findHostToolchain(const std::string &cpu, bool ranks) {
+Result<Toolchain> sluice::codegen::findHostToolchain(const std::string &cpu, bool ranks) {
   const std::string level = cpu == "native" ? SLUICE_HOST_LEVEL : cpu;
   const Home home = findHome();
   Result<std::string> runtime = findRuntime(home, cpu, level);
   if (!runtime)
     return runtime.takeError();
   const bool foreign = isForeign(levelOf(level));
-  Result<std::string> compiler = findCompiler(foreign);
+  Result<std::string> compiler = findCxxCompiler(foreign);
   if (!compiler)
     return compiler.takeError();
-  HostToolchain with;
+  Toolchain with;
   if (ranks) {
     Result<std::vector<std::string>> libraries = ranksLibraries(home, foreign);
     if (!libraries)
       return libraries.takeError();
     with.ranks = *libraries;
   }
-  with.compiler = *compiler;
+  with.compiler = with.linker = *compiler;
+  if (foreign)
+    with.binutils = std::string(armMachine) + "-";
   with.runtime = *runtime;
+  // Position-independent, so that addresses are random, and without writable tables of functions.
+  with.inPrograms = {"-fPIE", "-pie", "-Wl,-z,relro,-z,now"};
+  with.inLibraries = {"-fPIC", "-fvisibility=hidden", "-ffunction-sections", "-fdata-sections"};
   // Hardened as the program of a project is, see runtime/Standalone.cmake; the level as runtime/Levels.cmake says.
   with.compile = {"-fstack-protector-strong",
                   "-D_GLIBCXX_ASSERTIONS",
@@ -177,4 +180,14 @@ Result<HostToolchain> sluice::codegen::findHostToolchain(const std::string &cpu,
     with.link.push_back(SLUICE_SANITIZE_FLAG);
   }
   return with;
+}
+
+Result<Toolchain> sluice::codegen::findToolchain(Target target, const std::string &cpu, bool ranks) {
+  switch (target) {
+  case Target::Host:
+    return findHostToolchain(cpu, ranks);
+  case Target::Cuda:
+    return findCudaToolchain();
+  }
+  llvm_unreachable("no target");
 }

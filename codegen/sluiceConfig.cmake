@@ -25,7 +25,7 @@ function(sluice_add_model target model)
   endif()
   set(folder ${CMAKE_CURRENT_BINARY_DIR}/${target}-model)
   file(MAKE_DIRECTORY ${folder}) # an include folder has to be there before it is built
-  file(GLOB runtimes ${SLUICE_PREFIX}/lib/sluice/libsluice_host*.a)
+  file(GLOB runtimes ${SLUICE_PREFIX}/lib/sluice/libsluice_*.a)
   set(library ${folder}/lib${target}.so)
   set(beside ${folder}/${target}.safetensors ${folder}/${target}.onnx-template)
   add_custom_command(OUTPUT ${library} ${folder}/${target}.h

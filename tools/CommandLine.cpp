@@ -245,8 +245,6 @@ Status refuse(const DriverOptions &o) {
   if (o.maxBatch && o.spec.batch)
     return Error{"--max-batch looks for the batch, --batch=" + std::to_string(*o.spec.batch) +
                  " fixes it; give one of them"};
-  if (o.emit == Emit::Library && o.pipeline.target != Target::Host)
-    return Error{"--emit=library is for --target=host; with cuda write a program with --emit=project"};
   if (o.output == "-" && o.emit > Emit::Placed)
     return Error{"-o - prints the IR (--emit=forward to placed); what else --emit makes needs a name"};
   return Success{};

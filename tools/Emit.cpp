@@ -260,7 +260,7 @@ std::vector<Left> filesOf(Emit emit, const std::string &name) {
 Status build(const DriverOptions &options, const fs::path &folder, const fs::path &output, const std::string &name) {
   const std::string source = (folder / programFile(options)).string(), program = (folder / name).string();
   if (options.emit == Emit::Library) {
-    Status built = codegen::buildHostLibrary(source, folder.string(), name, options.cpu);
+    Status built = codegen::buildLibrary(source, folder.string(), name, options.pipeline.target, options.cpu);
     return built ? Status(Success{}) : Error{output.string() + ": " + built.error()};
   }
   if (Status made =

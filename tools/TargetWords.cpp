@@ -2,7 +2,7 @@
 // See TargetWords.h.
 #include "tools/TargetWords.h"
 
-#include "codegen/HostToolchain.h"
+#include "codegen/Toolchain.h"
 #include "passes/kernels/HostKernels.h"
 #include "runtime/CpuTable.h"
 #include "runtime/TargetTable.h"

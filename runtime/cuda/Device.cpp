@@ -3,7 +3,9 @@
 // allocated.
 #include "runtime/cuda/Device.h"
 
+#include "runtime/Inside.h"
 #include "runtime/Ranks.h"
+#include "runtime/Stream.h"
 #include "runtime/cuda/Launch.h"
 
 #include <algorithm>
@@ -36,6 +38,14 @@ struct Fallbacks {
   int count = 0;
   std::string first;
 } fallbacks;
+
+/// Turns of a library's handles. The step's state, what kernels note and the counters of their sums are variables in
+/// device memory, and cuDNN's handle has one stream at a time.
+struct Turns {
+  std::mutex mutex;
+  std::atomic<std::thread::id> holder{};
+  int before = 0; ///< device of the application on the holder's thread
+} turns;
 
 std::string cudaVersion(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
@@ -110,6 +120,8 @@ size_t usedBytes() {
 
 std::string instructionsInEffect() { return ""; }
 
+size_t Session::driverBytes() const { return usedBytes(); }
+
 void checkCuda(cudaError_t error, const char *what) {
   if (error != cudaSuccess)
     throw DeviceError(std::string("CUDA ") + what + ": " + cudaGetErrorName(error) + ", " + cudaGetErrorString(error));
@@ -132,6 +144,27 @@ Device::Device() {
   if (const cublasStatus_t status = cublasLtCreate(&blas); status != CUBLAS_STATUS_SUCCESS)
     throw MemoryNotAvailable(std::string("CUDA cuBLASLt cannot start: ") + cublasLtGetStatusString(status));
   usedByLibraries = usedBytes();
+}
+
+// The application's own device may be another one. Errors are Device::get()'s to tell.
+bool takeDevice() {
+  if (turns.holder.load() == std::this_thread::get_id())
+    return false;
+  turns.mutex.lock();
+  turns.holder = std::this_thread::get_id();
+  if (cudaGetDevice(&turns.before) != cudaSuccess)
+    turns.before = 0;
+  if (turns.before != 0)
+    cudaSetDevice(0);
+  cudaGetLastError();
+  return true;
+}
+
+void leaveDevice() {
+  if (turns.before != 0)
+    cudaSetDevice(turns.before);
+  turns.holder = std::thread::id();
+  turns.mutex.unlock();
 }
 
 cudnnContext *Device::builder() {

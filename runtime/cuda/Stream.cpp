@@ -63,7 +63,7 @@ struct Session::Impl {
     clearPackedTotals();
     if (others.pool > 0)
       pool.emplace(host.base(), hostBytes, others);
-    checkCuda(cudaDeviceSynchronize(), "cannot fill the arenas");
+    checkCuda(cudaStreamSynchronize(nullptr), "cannot fill the arenas");
   }
 
   size_t index(Event event) const {
@@ -73,13 +73,14 @@ struct Session::Impl {
     return static_cast<size_t>(event.id);
   }
 
-  void uploadState(Session &session) {
+  /// `again`: even what is there already, which checkGradients() may have changed since.
+  void uploadState(Session &session, bool again) {
     const StepState &now = session.state;
-    if (uploaded && memcmp(&now, &uploadedState, sizeof now) == 0)
+    if (!again && stateOf == number && memcmp(&now, &uploadedState, sizeof now) == 0)
       return;
     storeDeviceState(sluice::native(session.compute), DeviceState(now));
     uploadedState = now;
-    uploaded = true;
+    stateOf = number;
   }
 
   void makeGraph(Session &session, const std::function<void(Session &)> &body, cudaGraphExec_t &exec);
@@ -100,7 +101,8 @@ struct Session::Impl {
   GatherState gathering;
   std::map<std::pair<const void *, int>, GraphOwner> graphOf; ///< by body and batch slot
   StepState uploadedState;
-  bool uploaded = false;
+  static inline int sessions = 0, stateOf = 0; ///< so far; whose state the device has, where there is one place for it
+  const int number = ++sessions;
   size_t peaks[arenaCount] = {}; ///< by Space
   std::vector<Recorded> records;
   std::unique_ptr<ZeroCounts> zeros; ///< null: not counted
@@ -193,13 +195,17 @@ Session::Session(size_t deviceBytes, size_t hostBytes, int eventCount, const cha
             std::make_unique<Impl>(deviceBytes, hostBytes, eventCount, others))),
       streams(makeStreams(*this)) {}
 
-// Nothing may read the arenas any more when they go; errors were reported, or are about to be.
-Session::~Session() { cudaDeviceSynchronize(); }
+// Nothing may read the arenas any more when they go. Errors were reported, or are about to be. Not the whole device:
+// that would end a graph which another library captures.
+Session::~Session() {
+  for (const auto &stream : streams)
+    cudaStreamSynchronize(sluice::native(*stream));
+}
 
 const DeviceState *deviceState(Stream &stream) {
   Session::Impl &owner = *stream.session.impl;
   if (owner.capture == 0)
-    owner.uploadState(stream.session);
+    owner.uploadState(stream.session, false);
   return deviceStateAddress();
 }
 
@@ -237,7 +243,7 @@ void Session::enqueue(const std::function<void(Session &)> &body) {
   // After a step that still runs nobody has waited for the batch.
   checkCuda(cudaEventRecord(impl->nextBatch.event, sluice::native(toDevice)), "cannot record an event");
   checkCuda(cudaStreamWaitEvent(sluice::native(compute), impl->nextBatch.event, 0), "cannot wait for a batch");
-  impl->uploadState(*this);
+  impl->uploadState(*this, true);
   if (impl->pool)
     impl->pool->beginStep(sluice::native(compute));
   GraphOwner &graph = impl->graphOf[{&body, batchParity}];
@@ -323,12 +329,6 @@ size_t Session::peak(Space space) const {
 }
 
 PackedPool *Session::packedPool() const { return impl->pool ? &*impl->pool : nullptr; }
-
-size_t Session::driverBytes() const {
-  size_t free = 0, total = 0;
-  checkCuda(cudaMemGetInfo(&free, &total), "cannot read the device's memory");
-  return total - free;
-}
 
 void Session::enableRecording(bool on, bool zeros) {
   impl->zeros = on && zeros ? std::make_unique<ZeroCounts>() : nullptr;

@@ -189,7 +189,9 @@ std::unique_ptr<SampleSource> openSource(const SourceOptions &options, const Pro
     }
     known += text(known.empty() ? "" : ", ", kind.name);
   }
+  const bool columnar = word == "parquet" || word == "arrow" || word == "feather";
   throw UsageError(text("'", where, "': there are no data of the kind '", word, "', but ", known,
+                        columnar ? "; python -m sluice convert makes some of Parquet and Arrow" : "",
                         "; a folder of .npy files whose name has a colon is ./", where));
 }
 

@@ -38,6 +38,25 @@ sluice_status fail(sluice_model *handle, const Failure &failure) {
   return static_cast<sluice_status>(failure.status);
 }
 
+/// The turn of a call on the device, where handles share one: before that on its handle, so that nobody who waits for
+/// the device has a handle that the device's holder may wait for.
+class DeviceTurn {
+public:
+  DeviceTurn() = default;
+  ~DeviceTurn() {
+    if (taken)
+      leaveDevice();
+  }
+  DeviceTurn(const DeviceTurn &) = delete;
+  DeviceTurn &operator=(const DeviceTurn &) = delete;
+
+  /// A callback may not use other handles, either, where they share a device.
+  bool isRefused() const { return takeDevice && !taken; }
+
+private:
+  const bool taken = takeDevice && takeDevice();
+};
+
 /// The turn of a call on its handle.
 class Turn {
 public:
@@ -62,11 +81,15 @@ private:
 /// Whether the caller is a callback of a call on this handle.
 bool isInside(const sluice_model *handle) { return handle->owner.load() == std::this_thread::get_id(); }
 
-/// Runs `work`, which may throw anything. A callback that calls its own handle would wait for itself.
+/// Runs `work`, which may throw anything. A callback that calls its own handle, or another one that has to wait for the
+/// same device, would wait for itself.
 template <typename Work> sluice_status guarded(sluice_model *handle, const Work &work) {
   if (!handle || isInside(handle))
     return SLUICE_USAGE;
   try {
+    const DeviceTurn device;
+    if (device.isRefused())
+      return SLUICE_USAGE;
     const Turn turn(handle);
     try {
       if (!handle->model)
@@ -104,6 +127,9 @@ sluice_status open(const sluice_options *given, sluice_model **to) {
   *to = handle;
   try {
     const sluice_options options = known(given);
+    const DeviceTurn device;
+    if (device.isRefused())
+      throw UsageError("a callback of a call on a GPU cannot open another handle of its library");
     if (lesserProcessor && *lesserProcessor())
       throw MemoryNotAvailable(lesserProcessor());
     handle->model = std::make_unique<Model>(options.program ? *options.program : *libraryProgram(), options);
@@ -118,6 +144,7 @@ void close(sluice_model *handle) {
     handle->closes = true; // when the call ends that this is a callback of
     return;
   }
+  const DeviceTurn device;
   handle->mutex.lock(); // a call that still runs ends before
   handle->mutex.unlock();
   delete handle;

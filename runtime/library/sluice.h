@@ -4,9 +4,9 @@
  * libraries of several models go into one process.
  *
  * Nothing is thrown, printed or ended across this interface: every call returns a status, and sluice_error() says what
- * was wrong. A handle serves one call at a time and makes others wait; handles are independent. Pointers that a call
- * hands out stay valid until the next call on their handle. All memory for training is taken by sluice_open(), its size
- * is known before (sluice_options.memory_limit).
+ * was wrong. A handle serves one call at a time and makes others wait; handles are independent, but on a GPU those of
+ * one library take turns (not those of several). Pointers that a call hands out stay valid until the next call on their
+ * handle. All memory for training is taken by sluice_open(), its size is known before (sluice_options.memory_limit).
  *
  * Tensors are dense and row-major (last dimension fastest), images N, C, H, W. Samples are their first dimension. */
 #ifndef SLUICE_H
@@ -53,7 +53,8 @@ typedef struct sluice_options {
   /* A line of text that whoever runs this should see; may be null. On any thread. What it throws (C++) is dropped. */
   void (*log)(void *user, const char *line);
   /* Before each batch of an evaluation or a prediction; `done` samples of `all` were before it. Other than 0 cancels.
-     May be null. On the thread of the call, whose handle it may close, for when the call ends, and not use otherwise.
+     May be null. On the thread of the call, whose handle it may close, for when the call ends, and not use otherwise;
+     on a GPU that holds for all handles of the library.
      What it throws (C++) ends the call with a status. */
   int (*progress)(void *user, int64_t done, int64_t all);
   void *user;

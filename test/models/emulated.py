@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiles models for the cuda target into programs that run on the emulator of test/unit/cuda, for machines without a GPU."""
+"""Compiles models for the cuda target into programs that run on the emulator of test/unit/cuda, for machines without a GPU.
+
+    test/models/emulated.py install BUILD FOLDER   an installation of sluicec whose cuda runtime is the emulator's: CUDACXX=FOLDER/bin/nvcc FOLDER/bin/sluicec"""
+import os
 import pathlib
 import shutil
 import subprocess
+import sys
 
 TOP = pathlib.Path(__file__).resolve().parent.parent.parent
 FLAGS = ["--target=cuda", "--workspace-limit=64KiB"]  # of sluicec for such programs; the emulator's convolutions need little
@@ -37,5 +41,37 @@ def compile_program(sluicec, model, flags, binary):
     return done.returncode, done.stdout + done.stderr
 
 
+def install(build, folder):
+    """What sluicec looks for beside itself, and an nvcc that calls the C++ compiler."""
+    build, folder = pathlib.Path(build).resolve(), pathlib.Path(folder)
+    for name in ("bin", "lib/sluice", "include", "share"):
+        (folder / name).mkdir(parents=True)
+    shutil.copy(build / "bin/sluicec", folder / "bin/sluicec")
+    (folder / "lib/sluice/libsluice_cuda.a").symlink_to(build / "lib/libsluice_cuda_emulated.a")
+    for name in ("include/sluice", "share/sluice"):
+        (folder / name).symlink_to(TOP)
+    nvcc = folder / "bin/nvcc"
+    nvcc.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{pathlib.Path(__file__).resolve()}" nvcc "{build}" "$@"\n')
+    nvcc.chmod(0o755)
+
+
+def nvcc(build, words):
+    """Leaves out what only nvcc knows. Files of other kinds than source follow the source."""
+    taken = []
+    for word in words:
+        if word.startswith("-Xcompiler="):
+            taken += word.partition("=")[2].split(",")
+        elif word.endswith(".cu"):
+            taken += [word, "-x", "none"]
+        elif not word.startswith(("-gencode=", "-fmad=", "--expt-", "-O")):
+            taken.append(word)
+    command = [str(word) for word in (*compiler(build), *taken)]
+    os.execvp(command[0], command)
+
+
 def run(command):
     return subprocess.run([str(c) for c in command], capture_output=True, text=True)
+
+
+if __name__ == "__main__":
+    {"install": install, "nvcc": lambda build, *words: nvcc(build, words)}[sys.argv[1]](*sys.argv[2:])

@@ -3,7 +3,7 @@
 """Holds the libraries of two models beside the program of the first: losses, weights, evaluation and predictions have its bits, checkpoints go both
 ways, mistakes are told and change nothing. Numpy and ctypes only.
 
-    test/models/library.py FOLDER    FOLDER: libone.so, libtwo.so; data/, log.jsonl, trained.safetensors, predicted.npy, run/ of the program, 6 steps"""
+    test/models/library.py FOLDER [cuda]   FOLDER: libone.so, libtwo.so; data/, log.jsonl, trained.safetensors, predicted.npy, run/ of the program, 6 steps"""
 import ctypes as c
 import json
 import pathlib
@@ -151,21 +151,42 @@ def mistakes(folder, one, x, y, losses):
     one.sluice_close(None)
     refused(NO_MEMORY, "memory_limit is 1000 bytes, the plan takes ", lambda: Model(one, memory_limit=1000))
     refused(BAD_DATA, "/nowhere/one.safetensors", lambda: Model(one, files=b"/nowhere"))
-    refused(USAGE, "made for", lambda: Model(one, threads=model.described("plan")["threads"] + 1))
+    refused(USAGE, "made for", lambda: Model(one, threads=1000))
     assert train(model, x, y, 0, 6) == losses, "what was refused has changed something"
     model.close()
 
 
-def from_callbacks(one, x, y, losses):
-    """A callback's calls on its own handle are refused, and closing it waits for the call to end."""
-    statuses = []
+def from_callbacks(one, two, x, y, cuda):
+    """A callback's calls on its own handle are refused, on a GPU those on others of its library, too; closing waits for the call to end."""
+    statuses, said, other, foreign = [], [], Model(one), Model(two)
 
     def ask(*_):
-        statuses.append(one.sluice_steps(model.handle))
-        one.sluice_close(model.handle)
+        for library, handle in ((one, model), (one, other), (two, foreign)):
+            statuses.append(library.sluice_steps(handle.handle))
+            library.sluice_close(handle.handle)
+        try:
+            Model(one).close()
+        except Failed as failed:
+            said.append(str(failed))
         return 0
     model = Model(one, progress=PROGRESS(ask))
-    assert model.predict(x[:8], (8, 5)).any() and statuses == [-1], statuses
+    assert model.predict(x[:8], (8, 5)).any() and statuses == [-1, -1 if cuda else 0, 0], statuses
+    assert said == (["a callback of a call on a GPU cannot open another handle of its library"] if cuda else []), said
+
+
+def by_turns(folder, one, x, y, losses):
+    """What another handle of the library has told the device is not this one's, though it asks for what it has asked for before."""
+    model, other = Model(one), Model(one)
+    other.set("lr", 0.9)
+    model.file("save", folder / "begin")
+    for _ in range(2):
+        model.file("load", folder / "begin")
+        assert train(model, x, y, 0, 1) == losses[:1]
+        assert train(other, x, y, 0, 1)
+    model.file("load", folder / "begin")
+    assert train(model, x, y, 0, 6) == losses
+    model.close()
+    other.close()
 
 
 def cancelling(one, x, y, losses):
@@ -218,7 +239,7 @@ def hyperparameters(one, two, x, y):
 
 
 def main():
-    folder = pathlib.Path(sys.argv[1])
+    folder, cuda = pathlib.Path(sys.argv[1]), sys.argv[2:] == ["cuda"]
     one, two = (c.CDLL(str(folder / name)) for name in ("libone.so", "libtwo.so"))
     assert one.sluice_abi() == two.sluice_abi() == 1
     x, y = np.load(folder / "data/input.npy"), np.load(folder / "data/target.npy")
@@ -228,9 +249,12 @@ def main():
     checkpoints(folder, one, x, y, losses)
     mistakes(folder, one, x, y, losses)
     cancelling(one, x, y, losses)
-    from_callbacks(one, x, y, losses)
+    from_callbacks(one, two, x, y, cuda)
+    by_turns(folder, one, x, y, losses)
     together(one, two, x, y, losses)
     hyperparameters(one, two, x, y)
+    if cuda:
+        refused(USAGE, "offload_to is for the host", lambda: Model(one, offload_to=b"arena"))
     for _ in range(50):
         Model(one).close()
 

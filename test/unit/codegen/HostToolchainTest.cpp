@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is said where a library is missing that programs link.
-#include "codegen/HostToolchain.h"
+#include "codegen/Toolchain.h"
 
 #include <gtest/gtest.h>
 

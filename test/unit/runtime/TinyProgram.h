@@ -11,6 +11,13 @@
 
 using Json = nlohmann::json;
 
+/// The variable that names what is loaded before the program, and into nothing else where that is emulated.
+#ifdef SLUICE_EMULATOR
+constexpr const char *preloadVariable = "EMULATED_PRELOAD";
+#else
+constexpr const char *preloadVariable = "LD_PRELOAD";
+#endif
+
 /// A copy of the program, its data, and what the last run said.
 class TinyProgram : public testing::Test {
 protected:
@@ -18,7 +25,8 @@ protected:
 #ifdef SLUICE_EMULATOR
     // The system starts no program of another family of processors; a script of its name does.
     std::filesystem::copy_file(SLUICE_TINY_PROGRAM, folder / "emulated");
-    folder.write("tiny", "#!/bin/sh\nexec " SLUICE_EMULATOR " -0 \"$0\" " + folder.path + "/emulated \"$@\"\n");
+    folder.write("tiny", "#!/bin/sh\nexec " SLUICE_EMULATOR " ${" + std::string(preloadVariable) + ":+-E LD_PRELOAD=$" +
+                             preloadVariable + "} -0 \"$0\" " + folder.path + "/emulated \"$@\"\n");
     std::filesystem::permissions(folder / "tiny", std::filesystem::perms::owner_all);
 #else
     std::filesystem::copy_file(SLUICE_TINY_PROGRAM, folder / "tiny");

@@ -9,6 +9,11 @@ using namespace sluice;
 
 namespace {
 
+/// What lets an operation of the command after it fail.
+std::string failing(const std::string &fault) {
+  return "FAULT=" + fault + " " + preloadVariable + "=" SLUICE_FAULTY_FILES " timeout 60 ";
+}
+
 class FileFaults : public TinyProgram, public testing::WithParamInterface<std::pair<const char *, const char *>> {
 protected:
   FileFaults() {
@@ -26,9 +31,8 @@ protected:
     std::filesystem::remove_all(folder / "c");
     std::filesystem::copy(folder / "first", folder / "c");
     std::filesystem::remove(folder / "fired");
-    const std::string preload = fault.empty() ? "" : "FAULT=" + fault + " LD_PRELOAD=" SLUICE_FAULTY_FILES " ";
-    return shell(preload +
-                     "timeout 60 ./tiny --data data --steps 6 --resume c --checkpoint c --checkpoint-every 2 "
+    return shell((fault.empty() ? "" : failing(fault)) +
+                     "./tiny --data data --steps 6 --resume c --checkpoint c --checkpoint-every 2 "
                      "--keep-checkpoints 2 --log log "
                      "--export out.onnx --trace trace --dump-gradients gradients --evaluate data --offload-to slots" +
                      (profiled() ? " --profile-out profile" : ""),
@@ -146,10 +150,7 @@ TEST_P(Kills, LoseNothing) {
 TEST_F(TinyProgram, CopiesOfStorageFailClearly) {
   ASSERT_EQ(run("--data data --steps 3 --log whole"), 0) << err;
   const auto go = [&](const std::string &fault) {
-    return shell("FAULT=" + fault +
-                     " LD_PRELOAD=" SLUICE_FAULTY_FILES
-                     " timeout 60 ./tiny --data data --steps 3 --log log --offload-to slots",
-                 "storage");
+    return shell(failing(fault) + "./tiny --data data --steps 3 --log log --offload-to slots", "storage");
   };
   for (const std::string call : {"pwrite", "pread"})
     for (const std::string kind : {"half", "EINTR"}) {
@@ -171,9 +172,8 @@ TEST_F(TinyProgram, WithoutAThreadEndsWithThree) {
   for (int n = 1;; ++n) {
     SCOPED_TRACE(n);
     std::filesystem::remove(folder / "fired");
-    const int status = shell("FAULT=pthread_create:" + std::to_string(n) +
-                                 ":EAGAIN LD_PRELOAD=" SLUICE_FAULTY_FILES
-                                 " timeout 60 ./tiny --data data --threads 4 --steps 3 --checkpoint c --force",
+    const int status = shell(failing("pthread_create:" + std::to_string(n) + ":EAGAIN") +
+                                 "./tiny --data data --threads 4 --steps 3 --checkpoint c --force",
                              "offload");
     if (!folder.has("fired")) {
       EXPECT_EQ(status, 0) << err;

@@ -140,7 +140,10 @@ inline cudaError_t cudaDriverGetVersion(int *version) {
   return *version = emulated("EMULATED_DRIVER", CUDART_VERSION), cudaSuccess;
 }
 inline cudaError_t cudaGetDeviceCount(int *count) { return *count = emulated("EMULATED_DEVICES", 1), cudaSuccess; }
-inline cudaError_t cudaSetDevice(int) { return cudaSuccess; }
+/// Of this thread, as in CUDA.
+inline thread_local int emulatedDevice = 0;
+inline cudaError_t cudaSetDevice(int device) { return emulatedDevice = device, cudaSuccess; }
+inline cudaError_t cudaGetDevice(int *device) { return *device = emulatedDevice, cudaSuccess; }
 inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp *to, int) {
   return *to = {"emulator", emulated("EMULATED_CAPABILITY", 90) / 10, emulated("EMULATED_CAPABILITY", 90) % 10, 2},
          cudaSuccess;
