@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""python -m sluice is the command sluice, which stands beside sluicec, and has one command more, wandb."""
+"""python -m sluice is the command sluice, which stands beside sluicec, and has two commands more, wandb and tokenize."""
 import os
 import sys
 
@@ -10,6 +10,9 @@ def main(name="sluice"):
     if name == "sluice" and sys.argv[1:2] == ["wandb"]:
         from . import _wandb
         return _wandb.main(sys.argv[2:])
+    if name == "sluice" and sys.argv[1:2] == ["tokenize"]:
+        from . import _tokenize
+        return _tokenize.main(sys.argv[2:])
     command = find_compiler().with_name(name)
     try:
         os.execv(command, [name, *sys.argv[1:]])
