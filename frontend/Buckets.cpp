@@ -139,6 +139,23 @@ Status checkBatch(const Imported &largest, const Imported &other) {
   return Success{};
 }
 
+/// What fills up must not become classes.
+Status checkClasses(const Imported &largest, const Imported &other) {
+  const auto classesOf = [](func::FuncOp step) {
+    std::vector<int64_t> list;
+    for (auto loss : step.getOps<train::SoftmaxCrossEntropyOp>())
+      list.push_back(cast<RankedTensorType>(loss.getX().getType()).getDimSize(1));
+    return list;
+  };
+  const std::vector<int64_t> one = classesOf(largest.function("step")), others = classesOf(other.function("step"));
+  for (size_t i = 0; i < std::min(one.size(), others.size()); ++i)
+    if (one[i] != others[i])
+      return Error{"a loss has " + std::to_string(one[i]) + " classes in bucket '" + largest.name + "' and " +
+                   std::to_string(others[i]) + " in '" + other.name +
+                   "'; --loss=token-cross-entropy takes the last dimension for the classes"};
+  return Success{};
+}
+
 /// What a target is filled up with must not count.
 Status checkTargets(const Imported &largest, const Imported &other, const TrainingSpec &spec) {
   if (endsInOwnLoss(spec))
@@ -182,7 +199,8 @@ Result<OwningOpRef<ModuleOp>> importBuckets(MLIRContext &context, OnnxFile &file
   Imported &largest = all.back();
   std::vector<train::Bucket> merged;
   for (size_t i = 0; i + 1 < all.size(); ++i) {
-    for (const Status &fits : {checkBatch(largest, all[i]), checkTargets(largest, all[i], spec)})
+    for (const Status &fits :
+         {checkBatch(largest, all[i]), checkClasses(largest, all[i]), checkTargets(largest, all[i], spec)})
       if (!fits)
         return Error{file.path() + ": " + fits.error()};
     Result<train::Bucket> bucket = Merge(largest, all[i]).run();
