@@ -12,17 +12,26 @@ using namespace mlir;
 using namespace sluice;
 using namespace sluice::codegen;
 
-/// Buffers and events of both programs get their names before kernels do, whose calls print them, and numbers of
+/// "_128" of "tokens=128".
+static std::string endingOf(const std::string &name) {
+  std::string ending = name.empty() ? "" : "_";
+  for (const char c : name.substr(name.rfind('=') + 1))
+    ending += c;
+  return ending;
+}
+
+/// Buffers and events of all programs get their names before kernels do, whose calls print them, and numbers of
 /// variables with them.
 Document::Document(ModuleOp module, const EmitOptions &options, Names given)
     : module(module), options(options), names(std::move(given)), fused(names) {
-  step = module.lookupSymbol<sched::ProgramOp>("step");
-  evaluate = module.lookupSymbol<sched::ProgramOp>("evaluate");
+  for (const train::Bucket &bucket : train::bucketsOf(module))
+    buckets.push_back({bucket.name, endingOf(bucket.name), module.lookupSymbol<sched::ProgramOp>(bucket.step),
+                       module.lookupSymbol<sched::ProgramOp>(bucket.evaluate)});
+  step = buckets.back().step;
+  evaluate = buckets.back().evaluate;
   plan = train::attr::get<train::attr::Plan>(step);
   assert(plan && "programs are emitted of planned modules");
-  for (sched::ProgramOp program : {step, evaluate}) {
-    if (!program)
-      continue;
+  for (sched::ProgramOp program : programs()) {
     nameBuffers(program);
     noteTypes(program);
     skipNextBatch(program);
@@ -33,9 +42,17 @@ Document::Document(ModuleOp module, const EmitOptions &options, Names given)
       numbers[variable.getSymName()] = static_cast<int>(variables.size());
       variables.push_back(variable);
     }
-  for (sched::ProgramOp program : {step, evaluate})
-    if (program)
-      makeKernelCalls(program);
+  for (sched::ProgramOp program : programs())
+    makeKernelCalls(program);
+}
+
+SmallVector<sched::ProgramOp> Document::programs() const {
+  SmallVector<sched::ProgramOp> all;
+  for (const BucketPrograms &bucket : llvm::reverse(buckets))
+    for (sched::ProgramOp program : {bucket.step, bucket.evaluate})
+      if (program)
+        all.push_back(program);
+  return all;
 }
 
 /// What a persistent buffer is known by, the same for both batches of an input.
@@ -161,12 +178,19 @@ std::string Document::resultName(int64_t index) const {
   return found == persistent.end() ? "" : nameOf(found->second);
 }
 
-std::string Document::keptName(int64_t number) const {
-  if (evaluate)
-    for (auto buffer : evaluate.getBody().getOps<sched::BufferOp>())
+std::string Document::keptName(sched::ProgramOp evaluation, int64_t number) const {
+  if (evaluation)
+    for (auto buffer : evaluation.getBody().getOps<sched::BufferOp>())
       if (buffer.getKept() && static_cast<int64_t>(*buffer.getKept()) == number)
         return nameOf(buffer.getBuffer());
   return "";
+}
+
+RankedTensorType Document::inputType(sched::ProgramOp program, StringRef name) const {
+  for (auto buffer : program.getBody().getOps<sched::BufferOp>())
+    if (buffer.getInput() == name && buffer.onDevice() && buffer.getType())
+      return cast<RankedTensorType>(*buffer.getType());
+  return {};
 }
 
 int64_t Document::inputNumber(StringRef name) const {

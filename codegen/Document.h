@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the parts of the emitter share: the two programs, a C++ name for everything in them, and how a tensor is written
-// in a call.
+// What the parts of the emitter share: the programs, a C++ name for everything in them, and how a tensor is written in
+// a call.
 #pragma once
 
 #include "codegen/EmitFused.h"
 #include "codegen/EmitProgram.h"
 #include "codegen/Text.h"
+#include "ir/Buckets.h"
 #include "ir/LossyPlan.h"
 #include "ir/RuntimeTypes.h"
 #include "ir/Sched.h"
@@ -31,6 +32,13 @@ struct KeptBuffer {
   sluice::Comparison compared;
 };
 
+/// The programs of a bucket of shapes.
+struct BucketPrograms {
+  std::string name;                        ///< "tokens=128"; empty where there is only one bucket
+  std::string ending;                      ///< of the names of its functions and tables: "_128"; likewise
+  mutable sched::ProgramOp step, evaluate; ///< the latter null where there is none
+};
+
 /// Everything that the emitted file names, gathered before its first line is printed. Refers to the module, which must
 /// not change while it lives.
 class Document {
@@ -40,8 +48,11 @@ public:
 
   // Handles of ops: MLIR's accessors are not const.
   mutable mlir::ModuleOp module;
-  mutable sched::ProgramOp step, evaluate;
-  train::PlanAttr plan; ///< of the step
+  mutable sched::ProgramOp step, evaluate; ///< of the largest bucket
+  train::PlanAttr plan;                    ///< of that step
+  std::vector<BucketPrograms> buckets;     ///< from the smallest to the largest
+  /// All of them, those of the largest bucket first.
+  llvm::SmallVector<sched::ProgramOp> programs() const;
   const EmitOptions &options;
   Names names;
   FusedTable fused;
@@ -71,15 +82,17 @@ public:
   int variableNumber(llvm::StringRef symbol) const { return numbers.at(symbol); }
   /// Constant of a result (see sched.buffer), empty when there is none.
   std::string resultName(int64_t index) const;
-  /// Constant of what @evaluate keeps under this number, empty when there is nothing.
-  std::string keptName(int64_t number) const;
+  /// Constant of what an evaluation keeps under this number, empty when there is nothing.
+  std::string keptName(sched::ProgramOp evaluation, int64_t number) const;
   /// Number of the input of this name, as inputs() has them; -1 when there is none.
   int64_t inputNumber(llvm::StringRef name) const;
   struct InputNames {
     std::string name, slots, staging;
   };
-  /// Model inputs in order, then the target.
+  /// Model inputs in order, then the target, as constants of the largest bucket.
   std::vector<InputNames> inputs() const;
+  /// The type of an input in a step.
+  mlir::RankedTensorType inputType(sched::ProgramOp step, llvm::StringRef name) const;
   /// Their declarations.
   std::string inputDeclarations() const;
   /// Activations of the step that its plan keeps and that could be packed, in the order of their buffers.
@@ -131,5 +144,12 @@ int printWork(const Document &document, llvm::raw_ostream &out);
 /// Fields of the program by `line`: what its updates have room for, and how several ranks sum.
 void printUpdates(const Document &document, llvm::function_ref<void(const llvm::Twine &, const llvm::Twine &)> line);
 int printKept(const Document &document, llvm::raw_ostream &out);
+// Of each bucket, in the order of the program's inputs and outputs; after these what classes weigh, and the buckets
+// where there are several.
+int printInputs(const Document &document, llvm::raw_ostream &out);
+int printOutputs(const Document &document, llvm::raw_ostream &out);
+
+/// Digits that read back as the same number.
+std::string shortest(double number);
 
 } // namespace sluice::codegen

@@ -175,28 +175,42 @@ bool isBackward(Operation &op) {
 
 /// The step is printed as two functions for whoever reads it; between them nothing happens. The first run of a gradient
 /// begins the second one.
-std::string codegen::emitFunctions(const Document &d) {
-  std::string text;
-  llvm::raw_string_ostream out(text);
-  FunctionPrinter printer(d, d.step);
-  out << "\n// ---- One training step.\nSLUICE_SEQUENCE static void forward(Session &s) {\n";
+static void printStep(const Document &d, const BucketPrograms &bucket, llvm::raw_ostream &out) {
+  const std::string &ending = bucket.ending;
+  FunctionPrinter printer(d, bucket.step);
+  out << "\n// ---- One training step" << (bucket.name.empty() ? "" : " of " + commentText(bucket.name))
+      << ".\nSLUICE_SEQUENCE static void forward" << ending << "(Session &s) {\n";
   bool backward = false;
-  for (Operation &op : d.step.ops()) {
+  for (Operation &op : bucket.step.ops()) {
     if (!backward && isBackward(op)) {
       backward = true;
       out << "}\n\n// Gradients, and each parameter's update as soon as nothing reads the parameter any "
-             "more.\nSLUICE_SEQUENCE static void backward(Session &s) {\n";
+             "more.\nSLUICE_SEQUENCE static void backward"
+          << ending << "(Session &s) {\n";
     }
     printer.print(out, op);
   }
-  out << "}\n\nstatic void step(Session &s) {\n  forward(s);\n" << (backward ? "  backward(s);\n" : "") << "}\n";
-  if (d.evaluate) {
-    out << "\n// ---- One batch with running statistics and without dropout.\nSLUICE_SEQUENCE static void "
-           "evaluate(Session &s) {\n";
-    FunctionPrinter evaluation(d, d.evaluate);
-    for (Operation &op : d.evaluate.ops())
-      evaluation.print(out, op);
-    out << "}\n";
+  out << "}\n\nstatic void step" << ending << "(Session &s) {\n  forward" << ending << "(s);\n"
+      << (backward ? "  backward" + ending + "(s);\n" : "") << "}\n";
+}
+
+static void printEvaluation(const Document &d, const BucketPrograms &bucket, llvm::raw_ostream &out) {
+  out << "\n// ---- One batch" << (bucket.name.empty() ? "" : " of " + commentText(bucket.name))
+      << " with running statistics and without dropout.\nSLUICE_SEQUENCE static void evaluate" << bucket.ending
+      << "(Session &s) {\n";
+  FunctionPrinter evaluation(d, bucket.evaluate);
+  for (Operation &op : bucket.evaluate.ops())
+    evaluation.print(out, op);
+  out << "}\n";
+}
+
+std::string codegen::emitFunctions(const Document &d) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  for (const BucketPrograms &bucket : llvm::reverse(d.buckets)) {
+    printStep(d, bucket, out);
+    if (bucket.evaluate)
+      printEvaluation(d, bucket, out);
   }
   return text;
 }

@@ -87,24 +87,28 @@ std::string codegen::emitSlots(const Document &d) {
           out << slotLine(d, buffer);
   };
   out << "\n// ---- Device memory: what outlives a step. Variables, then results.\n";
-  for (sched::ProgramOp program : {d.step, d.evaluate})
+  for (sched::ProgramOp program : d.programs())
     list(program, [](sched::BufferOp b) { return b.outlivesStep() && !b.getInput() && b.onDevice(); });
   out << "\n// Inputs have two slots: the next batch arrives in one while a step reads the other. Staging slots lie in "
          "host memory.\n";
   out << d.inputDeclarations();
-  out << "\n// ---- Transients of a step. Slots may share bytes where the schedule orders their users; the numbers are "
-         "the steps in which a slot is in use.\n";
-  list(d.step, [](sched::BufferOp b) { return !b.outlivesStep() && b.onDevice(); });
-  out << "\n// ---- Host memory.\n";
-  list(d.step, [](sched::BufferOp b) { return !b.getInput() && b.getSpace() == sched::Space::Host; });
-  for (const ArenaFacts &arena : arenaTable)
-    if (arena.space > Space::Host && d.step.bytesOf(sched::spaceOf(arena.space)) > 0) {
-      out << "\n// ---- The arena '" << arena.name << "'.\n";
-      list(d.step, [&](sched::BufferOp b) { return b.getSpace() == sched::spaceOf(arena.space); });
+  for (const BucketPrograms &bucket : llvm::reverse(d.buckets)) {
+    const std::string of = bucket.name.empty() ? "" : " of " + commentText(bucket.name);
+    out << "\n// ---- Transients of a step" << of
+        << ". Slots may share bytes where the schedule orders their users; the "
+        << "numbers are the steps in which a slot is in use.\n";
+    list(bucket.step, [](sched::BufferOp b) { return !b.outlivesStep() && b.onDevice(); });
+    out << "\n// ---- Host memory" << of << ".\n";
+    list(bucket.step, [](sched::BufferOp b) { return !b.getInput() && b.getSpace() == sched::Space::Host; });
+    for (const ArenaFacts &arena : arenaTable)
+      if (arena.space > Space::Host && d.step.bytesOf(sched::spaceOf(arena.space)) > 0) {
+        out << "\n// ---- The arena '" << arena.name << "'" << of << ".\n";
+        list(bucket.step, [&](sched::BufferOp b) { return b.getSpace() == sched::spaceOf(arena.space); });
+      }
+    if (bucket.evaluate) {
+      out << "\n// ---- Transients of an evaluation batch" << of << ", in the same bytes.\n";
+      list(bucket.evaluate, [](sched::BufferOp b) { return !b.outlivesStep(); });
     }
-  if (d.evaluate) {
-    out << "\n// ---- Transients of an evaluation batch, in the same bytes.\n";
-    list(d.evaluate, [](sched::BufferOp b) { return !b.outlivesStep(); });
   }
   if (!d.events.empty()) {
     out << "\n// ---- Events that order the streams.\n";
@@ -147,15 +151,14 @@ std::string codegen::emitKernels(const Document &d) {
     out << "\n// ---- Elementwise regions: the scalar rule of each, run for every element of a tensor.\n"
         << d.fused.definitions();
   SmallVector<std::string> declarations;
-  for (sched::ProgramOp program : {d.step, d.evaluate})
-    if (program)
-      for (auto run : program.getBody().getOps<sched::RunOp>())
-        for (const KernelCallText &call : d.callsOf(run)) {
-          if (!call.object.empty())
-            declarations.push_back(call.declaration);
-          if (call.scratch)
-            checks += "  k->" + call.object + ".checkWorkspace(" + d.nameOf(run.getScratch()) + ");\n";
-        }
+  for (sched::ProgramOp program : d.programs())
+    for (auto run : program.getBody().getOps<sched::RunOp>())
+      for (const KernelCallText &call : d.callsOf(run)) {
+        if (!call.object.empty())
+          declarations.push_back(call.declaration);
+        if (call.scratch)
+          checks += "  k->" + call.object + ".checkWorkspace(" + d.nameOf(run.getScratch()) + ");\n";
+      }
   out << "\n// ---- Kernels, made once before any memory is allocated.\n";
   emitStructs(out, declarations);
   out << "static std::unique_ptr<const Kernels> k;\n\n";

@@ -4,11 +4,9 @@
 #include "ir/TensorName.h"
 
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 
-#include <charconv>
 #include <map>
 
 using namespace mlir;
@@ -101,12 +99,6 @@ int printTiedNames(const Document &d, llvm::raw_ostream &out) {
   return count;
 }
 
-/// Digits that read back as the same number.
-std::string shortest(double number) {
-  char digits[64];
-  return {digits, std::to_chars(digits, digits + sizeof digits, number).ptr};
-}
-
 /// Products of narrow matrices beside weights. Returns their number.
 int printAdapters(const Document &d, llvm::raw_ostream &out) {
   const auto nameOf = [&](StringAttr symbol) {
@@ -126,52 +118,6 @@ int printAdapters(const Document &d, llvm::raw_ostream &out) {
         << word(adapter.getSecondTransposed()) << ", " << word(adapter.getShared()) << "},\n";
   }
   out << (count ? "};\n\n" : "");
-  return count;
-}
-
-/// What kernels of any program index with an input: classes, rows of a table or elements of a row, the smallest number
-/// of several.
-train::IdLimit idsOf(const Document &d, StringRef input) {
-  train::IdLimit found = train::idLimitOf(d.module, input);
-  for (sched::ProgramOp program : {d.step, d.evaluate}) {
-    if (!program)
-      continue;
-    for (auto run : program.getBody().getOps<sched::RunOp>()) {
-      const sched::IdsAttr ids = run.getIdsAttr();
-      if (!ids || run.getIns()[ids.getIn()].getDefiningOp<sched::BufferOp>().getInput() != input)
-        continue;
-      found.upper = found.isThere() ? std::min(found.upper, ids.getLimit()) : ids.getLimit();
-      found.lower = std::max<int64_t>(found.lower, 0);
-      if (ids.getIgnored())
-        found.ignored = ids.getIgnored();
-    }
-  }
-  return found;
-}
-
-/// Fields at the end of a row that have their defaults are left out.
-int printInputs(const Document &d, llvm::raw_ostream &out) {
-  int count = 0;
-  llvm::StringSet<> ofLoss;
-  if (auto names = d.module->getAttrOfType<ArrayAttr>(train::lossInputsAttribute))
-    for (auto name : names.getAsRange<StringAttr>())
-      ofLoss.insert(name.getValue());
-  out << "static const Input inputs[] = {\n";
-  for (auto [name, constant, staging] : d.inputs()) {
-    const train::IdLimit ids = idsOf(d, name);
-    const bool shared = train::isShared(d.module, name), ofLossOnly = ofLoss.contains(name), shifted = ids.lower != 0;
-    out << "    {" << stringLiteral(name) << ", {" << constant << "[0], " << constant << "[1]}, " << staging << ", "
-        << integerLiteral(ids.upper);
-    if (ids.ignored || ofLossOnly || shared || shifted)
-      out << ", " << (ids.ignored ? std::to_string(*ids.ignored) : "Loss::none");
-    if (ofLossOnly || shared || shifted)
-      out << (shared ? ", true" : ", false");
-    if (ofLossOnly || shifted)
-      out << (ofLossOnly ? ", true" : ", false");
-    out << (shifted ? ", " + integerLiteral(ids.lower) : "") << "},\n";
-    ++count;
-  }
-  out << "};\n\n";
   return count;
 }
 
@@ -213,45 +159,6 @@ void printMemory(const Document &d, llvm::function_ref<void(const Twine &, const
   line("deviceBase", Twine(*d.step.getBase()));
 }
 
-/// What classes weigh in the losses that weigh them: an array each, and one of all.
-void printClassWeights(const Document &d, ArrayAttr all, llvm::raw_ostream &out) {
-  std::string list;
-  for (auto [number, weights] : llvm::enumerate(all.getAsRange<DenseF32ArrayAttr>())) {
-    const std::string name = weights.empty() ? "nullptr" : "classWeights" + std::to_string(number);
-    list += (list.empty() ? "" : ", ") + name;
-    if (weights.empty())
-      continue;
-    out << "static const float " << name << "[] = {";
-    llvm::interleaveComma(weights.asArrayRef(), out, [&](float weight) { out << shortest(weight); });
-    out << "};\n";
-  }
-  for (size_t other = all.size(); other < train::outputsOf(d.module).size(); ++other)
-    list += ", nullptr";
-  out << "static const float *const classWeights[] = {" << list << "};\n\n";
-}
-
-/// What the program predicts and compares. Returns the number of rows.
-int printOutputs(const Document &d, llvm::raw_ostream &out) {
-  int count = 0;
-  for (train::OutputAttr output : train::outputsOf(d.module)) {
-    if (output.getLoss().getValue() == "none") // the model's own loss
-      continue;
-    const auto orNone = [](const std::string &name) { return name.empty() ? std::string("none") : name; };
-    out << (count++ ? ""
-                    : "// What evaluate leaves, and what it is compared with.\nstatic const Output outputs[] = {\n")
-        << "    {" << stringLiteral(output.getName().str()) << ", " << orNone(d.keptName(output.getKept())) << ", "
-        << d.inputNumber(output.getTarget().getValue()) << ", "
-        << (output.getLoss().empty() ? "nullptr" : stringLiteral(output.getLoss().str())) << ", "
-        << shortest(output.getWeight().getValueAsDouble()) << ", "
-        << orNone(output.getPart() < 0 ? "" : d.resultName(train::firstPart + output.getPart())) << ", "
-        << (output.getProbabilities() ? "true" : "false") << "},\n";
-  }
-  out << (count ? "};\n\n" : "");
-  if (auto weights = d.module->getAttrOfType<ArrayAttr>(train::classWeightsAttribute))
-    printClassWeights(d, weights, out);
-  return count;
-}
-
 void printResults(const Document &d, int outputs, llvm::function_ref<void(const Twine &, const Twine &)> line) {
   line("loss", d.resultName(0));
   if (std::string correct = d.resultName(1); !correct.empty())
@@ -259,7 +166,7 @@ void printResults(const Document &d, int outputs, llvm::function_ref<void(const 
   if (std::string norm = d.resultName(2); !norm.empty())
     line("norm", norm);
   if (outputs) {
-    line("outputs", "outputs");
+    line("outputs", "outputs" + d.buckets.back().ending);
     line("outputCount", Twine(outputs));
   }
   if (d.module->hasAttr(train::otherMeanAttribute))
@@ -268,8 +175,16 @@ void printResults(const Document &d, int outputs, llvm::function_ref<void(const 
 
 /// What runs the program, or what a library knows it by.
 void printEntry(const Document &d, llvm::raw_ostream &out) {
-  const std::string entry = std::string("{makeKernels, step, ") + (d.evaluate ? "evaluate" : "nullptr") +
-                            (d.module->hasAttr(train::ranksAttribute) ? ", joinMpi}" : "}");
+  const auto functions = [](const BucketPrograms &bucket) {
+    return "step" + bucket.ending + ", " + (bucket.evaluate ? "evaluate" + bucket.ending : "nullptr");
+  };
+  std::string entry = "{makeKernels, " + functions(d.buckets.back());
+  const bool ranks = d.module->hasAttr(train::ranksAttribute);
+  if (ranks || d.buckets.size() > 1)
+    entry += ranks ? ", joinMpi" : ", nullptr";
+  for (size_t i = 0; d.buckets.size() > 1 && i < d.buckets.size(); ++i)
+    entry += (i ? ", {" : ", {{") + functions(d.buckets[i]) + "}";
+  entry += d.buckets.size() > 1 ? "}}" : "}";
   if (d.options.library.empty())
     out << "int main(int argc, char **argv) {\n  return run(argc, argv, program, " << entry << ");\n}\n";
   else
@@ -283,7 +198,7 @@ void printProgram(const Document &d, llvm::raw_ostream &out, int inputs, int row
   const int work = printWork(d, out), kept = printKept(d, out), tied = printTiedNames(d, out),
             adapters = printAdapters(d, out);
   const size_t engines = printEngines(d, out);
-  const int outputs = printOutputs(d, out);
+  const int outputs = printOutputs(d, out), buckets = d.buckets.size() > 1 ? static_cast<int>(d.buckets.size()) : 0;
   auto seconds = [](FloatAttr value) { return llvm::formatv("{0:E}", value.getValueAsDouble()).str(); };
   static const char *const rules[] = {"Sgd", "Adam", "AdamW", "Adagrad", "RmsProp", "Lamb", "Lion"};
   auto rule = train::symbolizeUpdateRule(moduleWord(d, "train.optimizer", "sgd"));
@@ -317,7 +232,7 @@ void printProgram(const Document &d, llvm::raw_ostream &out, int inputs, int row
   line("variableCount", Twine(d.variables.size()));
   table("tied", "tiedCount", tied);
   table("adapters", "adapterCount", adapters);
-  line("inputs", "inputs");
+  line("inputs", "inputs" + d.buckets.back().ending);
   line("inputCount", Twine(inputs));
   line("plan", "plan");
   line("planRows", Twine(rows));
@@ -334,6 +249,7 @@ void printProgram(const Document &d, llvm::raw_ostream &out, int inputs, int row
   line("optimizer", Twine("Program::Optimizer::") + rules[static_cast<size_t>(rule.value_or(train::UpdateRule::Sgd))]);
   if (d.module->hasAttr(train::classWeightsAttribute))
     line("classWeights", "classWeights");
+  table("buckets", "bucketCount", buckets);
   out << "};\n\n} // namespace\n\n";
   printEntry(d, out);
 }

@@ -15,6 +15,8 @@
 #include "ir/PlanActions.h"
 #include "runtime/PoolIndex.h"
 
+#include "llvm/ADT/MapVector.h"
+
 #include <map>
 
 namespace sluice {
@@ -73,17 +75,21 @@ private:
   PlanningFailure *cause = nullptr; ///< of a failure, for who asks
 };
 
-/// Step 2.
+/// Step 2. An input has as many bytes as the largest bucket of shapes asks for.
 void AssignSlots::placePersistent() {
-  std::map<sched::Persistent, int64_t> offsets;
+  llvm::MapVector<sched::Persistent, SmallVector<BufferOp>, std::map<sched::Persistent, unsigned>> slots;
   getOperation().walk([&](BufferOp buffer) {
-    if (!buffer.outlivesStep())
-      return;
-    auto [entry, added] = offsets.try_emplace(buffer.persistent(), arena(buffer.getSpace()).base);
-    if (added)
-      arena(buffer.getSpace()).base += slotBytes(buffer.getBytes());
-    place(buffer, entry->second);
+    if (buffer.outlivesStep())
+      slots[buffer.persistent()].push_back(buffer);
   });
+  for (auto &[slot, buffers] : slots) {
+    int64_t &base = arena(buffers.front().getSpace()).base, size = 0;
+    for (BufferOp buffer : buffers) {
+      place(buffer, base);
+      size = std::max(size, slotBytes(buffer.getBytes()));
+    }
+    base += size;
+  }
 }
 
 /// Of a buffer with an offset, for messages.

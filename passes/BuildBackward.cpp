@@ -8,6 +8,7 @@
 //  4. let the other functions read running averages where there are some.
 // Updates follow their gradient at once where nothing else has to be known first: gradients of all parameters together
 // would take as many bytes as the parameters.
+#include "ir/Buckets.h"
 #include "ir/TensorName.h"
 #include "passes/Passes.h"
 #include "runtime/LossScale.h"
@@ -32,11 +33,18 @@ struct UpdateRequest {
   bool clipNorm, accumulate, average, scale;
 };
 
-/// One sweep over @step. Gradients of values are kept by key(), so that reads of one variable share theirs; gradient
+/// What the sweeps over the steps of a module, one for each bucket of shapes, have in common.
+struct SharedVariables {
+  llvm::StringMap<VariableOp> made;   ///< by the names that they were made under
+  llvm::DenseSet<VariableOp> reached; ///< parameters that have a gradient in some step
+};
+
+/// One sweep over a step. Gradients of values are kept by key(), so that reads of one variable share theirs; gradient
 /// ops are appended in front of the terminator, in reverse order of the forward ops.
 class Sweep : public Gradients {
 public:
-  Sweep(ModuleOp module, func::FuncOp step, UpdateRequest request) : symbols(module), step(step), request(request) {}
+  Sweep(ModuleOp module, func::FuncOp step, UpdateRequest request, SharedVariables &shared)
+      : symbols(module), step(step), request(request), shared(shared) {}
 
   LogicalResult run();
 
@@ -84,9 +92,10 @@ private:
   SymbolTable symbols;
   func::FuncOp step;
   UpdateRequest request;
-  llvm::DenseSet<VariableOp> reached; ///< parameters that have a gradient
-  Value norm;                         ///< of the gradients so far
-  Value scale;                        ///< of the loss; null: it is not scaled
+  SharedVariables &shared;
+  bool anyReached = false; ///< a parameter has a gradient
+  Value norm;              ///< of the gradients so far
+  Value scale;             ///< of the loss; null: it is not scaled
   SmallVector<Waiting> waiting;
   SmallVector<Operation *> forward;
   llvm::DenseSet<Value> trained;
@@ -123,11 +132,14 @@ LogicalResult Sweep::markTrained() {
   return success();
 }
 
-/// A variable of the module for one number that outlives steps, in front of @step.
+/// A variable of the module for one number that outlives steps, in front of the step.
 VariableOp Sweep::addScalar(Location loc, StringRef name, Role role, Init init) {
+  VariableOp &scalar = shared.made[name];
+  if (scalar)
+    return scalar;
   OpBuilder atModule(step);
-  auto scalar = VariableOp::create(atModule, loc, name, role, init, RankedTensorType::get({}, atModule.getF32Type()),
-                                   ElementsAttr(), 0, 0, StringAttr(), StringAttr());
+  scalar = VariableOp::create(atModule, loc, name, role, init, RankedTensorType::get({}, atModule.getF32Type()),
+                              ElementsAttr(), 0, 0, StringAttr(), StringAttr());
   symbols.insert(scalar);
   return scalar;
 }
@@ -147,10 +159,13 @@ void Sweep::seed(OpBuilder &builder, Value loss) {
 
 /// A variable of the parameter's type that belongs to it.
 VariableOp Sweep::addVariable(VariableOp parameter, StringRef suffix, Role role, Init init) {
+  VariableOp &made = shared.made[(parameter.getSymName() + suffix).str()];
+  if (made)
+    return made;
   OpBuilder behind(parameter);
   behind.setInsertionPointAfter(parameter);
-  auto made = VariableOp::create(behind, parameter.getLoc(), (parameter.getSymName() + suffix).str(), role, init,
-                                 parameter.getType(), ElementsAttr(), 0, 0, StringAttr(), StringAttr());
+  made = VariableOp::create(behind, parameter.getLoc(), (parameter.getSymName() + suffix).str(), role, init,
+                            parameter.getType(), ElementsAttr(), 0, 0, StringAttr(), StringAttr());
   symbols.insert(made);
   if (parameter->hasAttr(tensorNameAttribute))
     made->setAttr(tensorNameAttribute, behind.getStringAttr(tensorName(parameter) + suffix));
@@ -239,7 +254,8 @@ void Sweep::updateFinished(OpBuilder &builder, Operation *op) {
     if (--pendingReaders[variable] == 0)
       if (Value gradient = of(reads[variable])) {
         finishGradient(builder, op->getLoc(), variable, gradient);
-        reached.insert(variable);
+        anyReached = true;
+        shared.reached.insert(variable);
       }
 }
 
@@ -278,25 +294,24 @@ LogicalResult Sweep::run() {
     if (failed(differentiate(builder, op)))
       return failure();
   }
-  if (reached.empty())
+  if (!anyReached)
     return step.emitError() << "no gradient of the loss" << ofOutput
                             << " reaches a parameter: comparisons, rounding, positions and casts to integers between "
                                "them pass none; choose another value by --output=NAME";
-  for (VariableOp variable : cast<ModuleOp>(symbols.getOp()).getOps<VariableOp>())
-    if (variable.getRole() == Role::Parameter && !reached.contains(variable))
-      attr::set<attr::Unreached>(variable, builder.getUnitAttr());
   updateAll(builder);
   return success();
 }
 
 /// Step 4.
-void readAverages(ModuleOp module, func::FuncOp step) {
+void readAverages(ModuleOp module, ArrayRef<func::FuncOp> steps) {
   llvm::DenseMap<StringAttr, FlatSymbolRefAttr> averages;
-  for (auto update : step.getOps<UpdateOp>())
-    averages[variableOf(update.getParameter()).getAttr()] = variableOf(update.getStates().back());
+  for (func::FuncOp step : steps)
+    for (auto update : step.getOps<UpdateOp>())
+      averages[variableOf(update.getParameter()).getAttr()] = variableOf(update.getStates().back());
   for (auto function : module.getOps<func::FuncOp>())
     for (auto read : function.getOps<ReadOp>())
-      if (auto average = averages.lookup(read.getVariableAttr().getAttr()); average && function != step)
+      if (auto average = averages.lookup(read.getVariableAttr().getAttr());
+          average && !llvm::is_contained(steps, function))
         read.setVariableAttr(average);
 }
 
@@ -311,8 +326,11 @@ std::string knownRules() {
 struct BuildBackward : sluice::impl::BuildBackwardBase<BuildBackward> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    auto step = module.lookupSymbol<func::FuncOp>("step");
-    if (!step || step.getBody().empty() || step.getBody().front().getTerminator()->getNumOperands() == 0) {
+    const SmallVector<func::FuncOp> steps = stepsOf(module);
+    const auto returnsNothing = [](func::FuncOp step) {
+      return step.getBody().empty() || step.getBody().front().getTerminator()->getNumOperands() == 0;
+    };
+    if (steps.empty() || llvm::any_of(steps, returnsNothing)) {
       module.emitError() << "needs a function @step that returns the loss";
       return signalPassFailure();
     }
@@ -324,12 +342,18 @@ struct BuildBackward : sluice::impl::BuildBackwardBase<BuildBackward> {
     }
     const UpdateRequest request{*rule, module->hasAttr("train.clip_norm"), module->hasAttr("train.accumulate"),
                                 module->hasAttr("train.average"), halfOf(module) && halfOf(module).isF16()};
-    size_t before = step.getBody().front().getOperations().size();
-    if (failed(Sweep(module, step, request).run()))
-      return signalPassFailure();
+    SharedVariables shared;
+    for (func::FuncOp step : steps) {
+      gradientOps -= step.getBody().front().getOperations().size();
+      if (failed(Sweep(module, step, request, shared).run()))
+        return signalPassFailure();
+      gradientOps += step.getBody().front().getOperations().size();
+    }
+    for (auto variable : module.getOps<VariableOp>())
+      if (variable.getRole() == Role::Parameter && !shared.reached.contains(variable))
+        attr::set<attr::Unreached>(variable, UnitAttr::get(module.getContext()));
     if (request.average)
-      readAverages(module, step);
-    gradientOps = step.getBody().front().getOperations().size() - before;
+      readAverages(module, steps);
   }
 };
 

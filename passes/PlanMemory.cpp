@@ -5,16 +5,18 @@
 //  3. run the strategy within the budget; a checked plan becomes the attribute `train.plan`, see PlanAttrs.td;
 //  4. pack that plan once more, as tightly as can be: the offsets are handed on;
 //  5. so are those of @evaluate, whose plan is keep's.
+// Buckets of shapes have a step and an evaluation each, all within one budget: percentages refer to the largest keep,
+// and a budget is too small by what the neediest of them asks for.
 // The planner knows no MLIR: this pass and what lies in passes/plan are all that stands between the two, so that
 // strategies can be read beside their papers and tested on plain numbers.
+#include "ir/Buckets.h"
 #include "passes/Passes.h"
 #include "passes/plan/Budget.h"
-#include "passes/plan/EvaluationPlan.h"
 #include "passes/plan/HostBudget.h"
 #include "passes/plan/PackedCopies.h"
 #include "passes/plan/PlanAttribute.h"
 #include "passes/plan/PlanRequest.h"
-#include "passes/plan/ProblemOfStep.h"
+#include "passes/plan/WantedStep.h"
 #include "passes/planner/Bounds.h"
 #include "passes/planner/Check.h"
 #include "passes/planner/Errors.h"
@@ -47,64 +49,81 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
       signalPassFailure();
   }
 
-  /// Steps 1 to 5. keep and @evaluate are planned first: percentages refer to the larger arena of the two, and a budget
-  /// that evaluation does not fit is too small whatever the step's plan is. `shrink` is taken off for the strategy
-  /// alone; figures in messages are those of the budget that was asked for.
+  /// Steps 1 to 5. keep and evaluations are planned first: percentages refer to the largest arena of all, and a budget
+  /// that an evaluation does not fit is too small whatever the steps' plans are.
   LogicalResult run() {
     ModuleOp module = getOperation();
-    auto step = module.lookupSymbol<func::FuncOp>("step");
-    if (!step)
+    if (stepsOf(module).empty())
       return module.emitError() << "needs a function @step";
     if (failed(checkKernels(module)))
       return failure();
     Result<planner::Profile> known = planner::loadDevice(device, profile, home);
     if (!known)
       return module.emitError() << known.error();
-    Storages storages(step);
     Result<PlanRequest> asked = parsePlanRequest(strategy, allowLossy, oneMemory, errorBudget, home);
     if (!asked)
       return failWith(module, 2) << asked.error();
-    const PlanRequest &request = *asked;
-    planner::Problem problem =
-        problemOfStep(module, step, storages, *known, {target, oneMemory, request.rate, request.errorBudget, home});
-
-    planner::Answer keep = keepOf(problem, "step");
-    if (auto *refused = std::get_if<planner::Refused>(&keep))
-      return module.emitError() << "planning failed: " << refused->reason;
-    std::optional<EvaluationPlan> other =
-        EvaluationPlan::make(module, *known, {target, oneMemory},
-                             [&](const planner::Problem &evaluated) { return keepOf(evaluated, "evaluate"); });
-    const int64_t evaluation = other ? other->arena() : 0;
-    PlanSummary summary = summaryOfKeep(problem, std::get<planner::Plan>(keep), evaluation);
-    if (failed(readBudget(summary)))
+    std::vector<WantedStep> all;
+    if (failed(planWithoutBudget(
+            module, *known, {target, oneMemory, asked->rate, asked->errorBudget, home},
+            [&](const auto &problem, const auto &name) { return keepOf(problem, name); }, all)))
       return failure();
-    const int64_t hostRoom = roomOfHost();
+    TooSmall tooSmall;
+    for (WantedStep &one : all)
+      if (failed(readBudget(one.summary)) || failed(planStep(one, *asked, tooSmall)))
+        return failure();
+    return tooSmall.step ? reportInfeasible(tooSmall, asked->name) : success();
+  }
+
+  /// The neediest of the steps for which the budget is too small.
+  struct TooSmall {
+    int64_t smallest = 0;
+    func::FuncOp step; ///< null: none
+    PlanSummary summary;
+    void add(int64_t bytes, const WantedStep &one) {
+      if (!step || bytes > smallest)
+        smallest = bytes, step = one.step, summary = one.summary;
+    }
+  };
+
+  /// Steps 3 to 5. `shrink` is taken off for the strategy alone; figures in messages are those of the budget that was
+  /// asked for. A step for which it is too small is noted: another one may need more.
+  LogicalResult planStep(WantedStep &one, const PlanRequest &request, TooSmall &tooSmall) {
+    ModuleOp module = getOperation();
+    const planner::Problem &problem = one.problem;
+    PlanSummary &summary = one.summary;
+    const int64_t evaluation = one.evaluationBytes(), hostRoom = roomOfHost();
     const auto copied = [&](const planner::Plan &plan) { return hostBytes(problem, request, plan); };
     planner::Options options = request.options;
-    options.known = cause && hostBudget < 0 ? cause->known : nullptr; // else problems differ
+    const bool isAlone = stepsOf(module).size() == 1;
+    options.known = cause && hostBudget < 0 && isAlone ? cause->known : nullptr; // else problems differ
     planner::Answer answer =
         planWithinHost(problem, std::max(summary.budget, evaluation) - shrink, request.name, options, hostRoom, copied);
     if (auto *refused = std::get_if<planner::Refused>(&answer))
       return failWith(module, 2) << refused->reason << (oneMemory && home == Space::Host ? secondMemoryHint : "");
-    if (auto *infeasible = std::get_if<planner::Infeasible>(&answer))
-      return reportInfeasible(module, std::max(infeasible->smallestMemory, evaluation), summary, request.name);
+    if (auto *infeasible = std::get_if<planner::Infeasible>(&answer)) {
+      tooSmall.add(std::max(infeasible->smallestMemory, evaluation), one);
+      return success();
+    }
     auto &plan = std::get<planner::Plan>(answer);
     if (int64_t bytes = copied(plan); bytes > hostRoom)
       return reportHostTooSmall(request.name, bytes);
-    if (summary.budget < evaluation)
-      return reportInfeasible(module, evaluation, summary, request.name);
+    if (summary.budget < evaluation) {
+      tooSmall.add(evaluation, one);
+      return success();
+    }
     packCopies(problem, request, plan);
     if (failed(checkLossy(plan, request.options)) || failed(checkErrors(problem, plan)))
       return failure();
     if (Status whole = checkPlan(problem, plan, plan.arenaBytes); !whole) // `codec=` came after the strategy's
       return module.emitError() << "the plan of strategy '" << request.name << "' fails the checker: " << whole.error();
-    notePlan(step, storages, problem, plan, request, summary);
-    if (other)
-      other->note(summary, std::max(attr::get<attr::Plan>(step).getArena(), evaluation));
+    notePlan(one.step, one.storages, problem, plan, request, summary);
+    if (one.evaluation)
+      one.evaluation->note(summary, std::max(attr::get<attr::Plan>(one.step).getArena(), evaluation));
     return success();
   }
 
-  /// Gives @step its plan, and the summary what the plan takes.
+  /// Gives a step its plan, and the summary what the plan takes. What is lossy is told of @step.
   void notePlan(func::FuncOp step, const Storages &storages, const planner::Problem &problem, const planner::Plan &plan,
                 const PlanRequest &request, PlanSummary &summary) {
     ModuleOp module = getOperation();
@@ -116,7 +135,8 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
     for (const planner::Buffer &buffer : problem.buffers)
       nodes.push_back(storages[buffer.id].values.empty() ? "" : nodeName(storages[buffer.id].values.front().getLoc()));
     const auto codecs = [&](Codec codec) { return request.withParameters(codec); };
-    setLossyPlan(module, lossyPlan(problem, plan));
+    if (step == stepsOf(module).front())
+      setLossyPlan(module, lossyPlan(problem, plan));
     summary.persistent = persistentBytes(module);
     summary.rounds = cause ? cause->rounds : 1;
     attr::set<attr::Plan>(step, planAttribute(step.getContext(), problem, plan, placeLives(problem, plan), summary,
@@ -138,17 +158,6 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
                                        << " bytes is too small for strategy '" << name << "': its plan copies "
                                        << copied << " bytes to the host, beside batch slots and states of "
                                        << hostBase() << "; raise --host-budget or --memory-budget";
-  }
-
-  /// What percentages refer to, without a budget.
-  static PlanSummary summaryOfKeep(const planner::Problem &problem, const planner::Plan &keep, int64_t evaluation) {
-    PlanSummary summary;
-    summary.keepArena = std::max(keep.arenaBytes, evaluation);
-    summary.base = problem.base;
-    summary.floor = std::max(planner::memoryFloor(problem), evaluation);
-    summary.keepSeconds = simulate(problem, keep).makespan;
-    summary.budget = planner::noBudget;
-    return summary;
   }
 
   LogicalResult readBudget(PlanSummary &summary) {
@@ -204,10 +213,14 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
   }
 
   /// Who does not ask for the number as such finds it in a note.
-  LogicalResult reportInfeasible(ModuleOp module, int64_t smallest, const PlanSummary &summary, StringRef name) {
-    smallest = slotBytes(smallest);
+  LogicalResult reportInfeasible(const TooSmall &tooSmall, StringRef name) {
+    ModuleOp module = getOperation();
+    const PlanSummary &summary = tooSmall.summary;
+    const int64_t smallest = slotBytes(tooSmall.smallest);
+    func::FuncOp step = tooSmall.step;
     auto diagnostic = failWith(module, 3);
-    diagnostic << "a budget of " << summary.budget << " bytes is too small for strategy '" << name << "'";
+    diagnostic << "a budget of " << summary.budget << " bytes is too small for strategy '" << name << "'"
+               << ofBucket(module, step.getSymName());
     if (hostBudget >= 0)
       diagnostic << " with a host budget of " << hostBudget.getValue();
     diagnostic << " (keep needs " << summary.keepArena << ", of which " << summary.base

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // verify-schedule, for each placed program, from the module's text alone:
-//  1. places: offsets, arenas, base, budgets (V1);
+//  1. places: offsets, arenas, base, budgets (V1), those that programs share (analysis/SharedSlots.cpp);
 //  2. replay in issue order with one vector clock per stream, collecting every access with what is known to have run
 //  before it (V5);
 //  3. the size of every slot against the shapes that are used in it, in 128 bits (V6);
@@ -15,6 +15,7 @@
 #include "passes/analysis/PlannedStep.h"
 #include "passes/analysis/Reductions.h"
 #include "passes/analysis/Replay.h"
+#include "passes/analysis/SharedSlots.h"
 #include "passes/analysis/SlotSizes.h"
 
 #include "ir/Train.h"
@@ -259,41 +260,6 @@ LogicalResult Verifier::checkEnd() {
     if (buffer.getKept() && places[i].last != steps)
       return buffer.emitOpError() << "V4: '" << buffer.getName() << "' is read after the step, but is given up after "
                                   << places[i].last << " of " << steps;
-  }
-  return success();
-}
-
-/// V1, across programs: one place for each buffer that outlives a step, and one size for each arena.
-LogicalResult checkShared(ModuleOp module) {
-  std::map<sched::Persistent, BufferOp> known;
-  ProgramOp first;
-  for (auto program : module.getOps<ProgramOp>()) {
-    if (first && (first.getArenas() != program.getArenas() || first.getBase() != program.getBase() ||
-                  first.getPool() != program.getPool()))
-      return program.emitOpError() << "V1: has other arenas than @" << first.getSymName();
-    first = program;
-    for (auto buffer : program.getBody().getOps<BufferOp>()) {
-      if (!buffer.outlivesStep())
-        continue;
-      BufferOp other = known.try_emplace(buffer.persistent(), buffer).first->second;
-      if (other.getOffset() != buffer.getOffset() || other.getBytes() != buffer.getBytes())
-        return buffer.emitOpError() << "V1: '" << buffer.getName() << "' has " << buffer.getBytes() << " bytes at "
-                                    << *buffer.getOffset() << ", but " << other.getBytes() << " at "
-                                    << *other.getOffset() << " in another program";
-    }
-  }
-  // Programs see different buffers; what outlives a step must not share bytes with any of them.
-  SmallVector<BufferOp> sorted;
-  for (auto &entry : known)
-    sorted.push_back(entry.second);
-  llvm::sort(sorted, [](BufferOp a, BufferOp b) {
-    return std::pair(a.getSpace(), *a.getOffset()) < std::pair(b.getSpace(), *b.getOffset());
-  });
-  for (size_t i = 1; i < sorted.size(); ++i) {
-    BufferOp one = sorted[i - 1], other = sorted[i]; // the first that overlaps another overlaps the next
-    if (one.getSpace() == other.getSpace() && *other.getOffset() < *one.getOffset() + one.getBytes())
-      return one.emitOpError() << "V1: '" << one.getName() << "' shares bytes with '" << other.getName()
-                               << "', and both outlive a step";
   }
   return success();
 }

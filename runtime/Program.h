@@ -9,6 +9,7 @@
 #include "runtime/Quantization.h"
 #include "runtime/Ranks.h"
 
+#include <algorithm>
 #include <string_view>
 #include <vector>
 
@@ -111,6 +112,15 @@ struct KeptActivation {
   Comparison compared;
 };
 
+/// One of the shapes that a batch may have: the program's inputs and outputs, in their order, with the extents that
+/// they have in it, in the same slots.
+struct Bucket {
+  const char *name; ///< "tokens=128"
+  const Input *inputs;
+  const Output *outputs;
+  double predictedSecondsPerStep;
+};
+
 struct Program {
   const char *model, *commandLine, *strategy;
   const char *identity = nullptr;    ///< of the model, whatever its batch and its plan; null: not known
@@ -161,7 +171,23 @@ struct Program {
   /// Of each of outputs what the classes of its target weigh in its loss, null: all weigh 1. Null where all do in all
   /// losses; else several ops compute the loss.
   const float *const *classWeights = nullptr;
+  /// From the smallest to the largest, whose inputs and outputs are those above; none: all batches have one shape.
+  const Bucket *buckets = nullptr;
+  int bucketCount = 0;
 };
+
+/// The program as it is for batches of each of its shapes, from the smallest to the largest.
+inline std::vector<Program> shapesOf(const Program &program) {
+  std::vector<Program> shapes(static_cast<size_t>(std::max(1, program.bucketCount)), program);
+  for (int i = 0; i < program.bucketCount; ++i) {
+    const Bucket &bucket = program.buckets[i];
+    Program &shape = shapes[static_cast<size_t>(i)];
+    shape.inputs = bucket.inputs;
+    shape.outputs = bucket.outputs;
+    shape.predictedSecondsPerStep = bucket.predictedSecondsPerStep;
+  }
+  return shapes;
+}
 
 /// Whether the loss is attached and of this kind, as --loss names it.
 inline bool hasLoss(const Output &output, const char *kind) {
@@ -191,13 +217,26 @@ void showActivation(Session &session, const char *name, const Tensor &activation
 /// see Session::runsAhead()), and neither copies input batches: run() gathers the next batch into the staging slots
 /// while a step runs and copies it into Session::nextBatch(slots) on the toDevice stream. A step calls
 /// Session::captureGradient right before each parameter's update, and showActivation() for each of Program::kept.
-/// `evaluate` writes `loss`, adds to `correct`, which is cleared before, and changes no variable.
+/// `evaluate` writes `loss`, adds to `correct`, which is cleared before, and changes no variable. With several shapes
+/// both are those of the largest, and `buckets` has those of all.
 struct Entry {
+  struct Functions {
+    std::function<void(Session &)> step, evaluate;
+  };
+
   std::function<void()> makeKernels;
   std::function<void(Session &)> step;
   std::function<void(Session &)> evaluate; ///< empty: --evaluate is refused
   /// Joins the others that were started with this process; null: the program is for one.
   std::unique_ptr<Ranks> (*joinRanks)() = nullptr;
+  std::vector<Functions> buckets = {}; ///< in the order of Program::buckets; empty without those
+
+  const std::function<void(Session &)> &stepOf(int bucket) const {
+    return buckets.empty() ? step : buckets[static_cast<size_t>(bucket)].step;
+  }
+  const std::function<void(Session &)> &evaluateOf(int bucket) const {
+    return buckets.empty() ? evaluate : buckets[static_cast<size_t>(bucket)].evaluate;
+  }
 };
 
 /// Arguments -> data and output files -> kernels and primitives -> announce the exact bytes -> allocate -> first values

@@ -49,7 +49,7 @@ int checkModel(const DriverOptions &options, OnnxFile &file) {
       lines.push_back(remark);
     return lines;
   };
-  if (Status imported = compilation.import(file, spec); !imported)
+  if (Status imported = compilation.import(file, spec, options.buckets); !imported)
     return fail("sluicec", 1, imported.error(), notes());
   const std::string parameters = parametersOf(compilation.module());
   if (!compilation.run(Level::Training, options.pipeline))

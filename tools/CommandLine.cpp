@@ -43,7 +43,7 @@ void declareModel(CLI::App &app, DriverOptions &o, Words &w) {
   beginGroup(app, "Model");
   app.add_option("MODEL", o.model, "ONNX file")->required();
   app.add_option("--batch", w.batch, "batch size where the model leaves it open")->option_text("N");
-  addList(app, "--dim", w.dims, "fixes a dynamic dimension by its name", "NAME=N");
+  addList(app, "--dim", w.dims, dimHelp, "NAME=N[,N...]");
   addList(app, "--batch-dim", w.batchDims,
           "dimension of an input or output that counts samples (default: the one called batch, else 0), or none",
           "NAME=K|none");
@@ -253,7 +253,6 @@ Status refuse(const DriverOptions &o) {
 /// Flags that may be given several times.
 Status takeLists(const Words &w, DriverOptions &o) {
   const std::pair<const std::vector<std::string> *, Status (*)(const std::string &, TrainingSpec &)> parsers[] = {
-      {&w.dims, parseDim},
       {&w.batchDims, parseBatchDim},
       {&w.inputs, parseInput},
       {&w.batchNorm, parseBatchNorm},
@@ -283,6 +282,7 @@ Status convert(const Words &w, DriverOptions &o) {
       [&] { return takeLaunches(w.launches, w.epilogues, o.pipeline); },
       [&] { return checkPrecision(w.precision, o.pipeline.target); },
       [&] { return parseLosses(w.losses, o.spec); },
+      [&] { return takeDims(w.dims, o); },
       [&] { return takeLists(w, o); },
       [&] { return takeCounts(w.batch, w.threads, o); },
       [&] { return takeMemory(w.hostBudget, w.workspaceLimit, o); },
@@ -291,6 +291,7 @@ Status convert(const Words &w, DriverOptions &o) {
       [&] { return takeRanks(w.ranks, w.reduce, o); },
       [&] { return takeLossy(w.allowLossy, w.errorBudget, o); },
       [&] { return checkStrategy(o.pipeline.strategy); },
+      [&] { return refuseBuckets(o); },
       [&] { return refuse(o); }};
   for (const auto &step : steps)
     if (Status status = step(); !status)

@@ -40,9 +40,9 @@ std::string Compilation::describe(const Diagnostic &diagnostic) const {
   return node.empty() || named || wholeModel ? text : "node '" + node + "': " + text;
 }
 
-Status Compilation::import(OnnxFile &file, const TrainingSpec &spec) {
+Status Compilation::import(OnnxFile &file, const TrainingSpec &spec, const DimBuckets &buckets) {
   ImportReport report;
-  auto module = importOnnx(context, file, spec, &report);
+  auto module = importBuckets(context, file, spec, buckets, report);
   attached = std::move(report.notes);
   decided = std::move(report.remarks);
   if (!module)

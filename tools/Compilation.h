@@ -2,6 +2,7 @@
 // One run of the compiler over a model: context, module, and the first error of its passes.
 #pragma once
 
+#include "frontend/Buckets.h"
 #include "frontend/OnnxFile.h"
 #include "frontend/TrainingSpec.h"
 #include "passes/Pipeline.h"
@@ -22,7 +23,7 @@ public:
   Compilation();
 
   /// The model's forward graph becomes the module. The file must outlive the compilation.
-  Status import(OnnxFile &file, const TrainingSpec &spec);
+  Status import(OnnxFile &file, const TrainingSpec &spec, const DimBuckets &buckets = {});
   /// Runs the passes from the level that is reached, Linearized at most, up to another; false sets error(), and
   /// smallestBudget() when the budget was the matter.
   bool run(Level until, const PipelineOptions &options);

@@ -126,7 +126,7 @@ int compileModel(const DriverOptions &options) {
   Compilation compilation;
   TrainingSpec spec = options.spec;
   spec.assumesOpen = options.listParameters; // parameters have the same shapes in any batch
-  if (Status imported = compilation.import(*file, spec); !imported)
+  if (Status imported = compilation.import(*file, spec, options.buckets); !imported)
     return sluice::fail("sluicec", 1, imported.error(), compilation.notes());
   if (options.listParameters) {
     printNotes("sluicec", compilation.remarks());

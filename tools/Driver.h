@@ -2,7 +2,7 @@
 // The driver of sluicec in two steps: the command line, and the compilation that it asks for.
 #pragma once
 
-#include "frontend/TrainingSpec.h"
+#include "frontend/Buckets.h"
 #include "passes/Pipeline.h"
 
 #include <map>
@@ -19,6 +19,7 @@ struct DriverOptions {
   Emit emit = Emit::Binary;
   std::string cpu = "native"; ///< what a host program is built for: native, or a name of runtime/CpuTable.h
   TrainingSpec spec;
+  DimBuckets buckets;
   PipelineOptions pipeline;
   bool listParameters = false, explain = false, maxBatch = false, check = false, force = false;
   bool deviceNamed = false; ///< by --device; else see chooseDevice()

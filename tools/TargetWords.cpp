@@ -114,4 +114,30 @@ Status takeCounts(const std::string &batch, const std::string &threads, DriverOp
   return Success{};
 }
 
+Status takeDims(const std::vector<std::string> &words, DriverOptions &o) {
+  for (const std::string &word : words)
+    if (Status status = parseDims(word, o.spec, o.buckets); !status)
+      return status;
+  return Success{};
+}
+
+Status refuseBuckets(const DriverOptions &o) {
+  if (o.buckets.names.empty())
+    return Success{};
+  const std::pair<bool, const char *> others[] = {{o.maxBatch, "--max-batch"},
+                                                  {!o.spec.ranks.empty(), "--ranks"},
+                                                  {o.pipeline.stateHome != Space::Device, "--state-home"},
+                                                  {o.pipeline.errorBudget > 0, "--error-budget"},
+                                                  {o.pipeline.parts > 1 || o.pipeline.choosesParts, "--parts"},
+                                                  {!o.pipeline.profile.empty(), "--profile"},
+                                                  {o.emit == Emit::Library, "--emit=library"},
+                                                  {o.emit == Emit::Report, "--emit=report"},
+                                                  {o.pipeline.target == Target::Cuda, "--target=cuda"}};
+  for (const auto &[given, flag] : others)
+    if (given)
+      return Error{std::string("--dim with several shapes is not available yet with ") + flag +
+                   "; give one shape: --dim " + o.buckets.nameOf(o.buckets.extents.size() - 1)};
+  return Success{};
+}
+
 } // namespace sluice

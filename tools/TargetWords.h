@@ -29,4 +29,12 @@ Status takeRanks(const std::string &ranks, const std::string &reduce, DriverOpti
 /// The words of --batch and --threads; empty: the model's batch, this machine's threads.
 Status takeCounts(const std::string &batch, const std::string &threads, DriverOptions &options);
 
+/// Of --dim.
+constexpr const char *dimHelp = "fixes a dynamic dimension by its name; with several extents the program has a step "
+                                "for each: tokens=128,256 or, of "
+                                "dimensions that vary together, height,width=32x48,48x32";
+Status takeDims(const std::vector<std::string> &words, DriverOptions &options);
+/// An error for what a program with a step for each of several shapes cannot do yet.
+Status refuseBuckets(const DriverOptions &options);
+
 } // namespace sluice

@@ -238,19 +238,23 @@ SmallVector<int> Storages::writes(Operation *op) const {
   return indices;
 }
 
-/// By name, since @step and @evaluate have inputs in common, and those share their slots.
+/// By name, since @step and @evaluate have inputs in common, and those share their slots; so do those of all buckets of
+/// shapes, whose largest decides.
 int64_t sluice::stagingBytes(ModuleOp module) {
   llvm::StringMap<int64_t> slots;
   for (func::FuncOp function : module.getOps<func::FuncOp>())
-    for (BlockArgument argument : function.getArguments())
-      slots[argumentName(function, argument.getArgNumber())] = slotBytes(bytes(argument.getType()));
+    for (BlockArgument argument : function.getArguments()) {
+      int64_t &slot = slots[argumentName(function, argument.getArgNumber())];
+      slot = std::max(slot, slotBytes(bytes(argument.getType())));
+    }
   int64_t total = 0;
   for (const auto &slot : slots)
     total += slot.second;
   return total;
 }
 
-// By name, as all programs of the module share what outlives a step; a batch has two slots.
+// By name, as all programs of the module share what outlives a step; a batch has two slots, as large as the largest
+// bucket of shapes asks for.
 int64_t sluice::persistentBytes(ModuleOp module, Space arena) {
   llvm::StringMap<int64_t> slots;
   for (func::FuncOp function : module.getOps<func::FuncOp>()) {
@@ -262,7 +266,7 @@ int64_t sluice::persistentBytes(ModuleOp module, Space arena) {
       if (storage.kind == Storage::Kind::Variable)
         slots["variable " + storage.variable] = size;
       else if (storage.kind == Storage::Kind::Batch)
-        slots["batch " + storage.name] = 2 * size;
+        slots["batch " + storage.name] = std::max(slots["batch " + storage.name], 2 * size);
       else if (storage.kind == Storage::Kind::Result)
         slots["result " + std::to_string(storage.index)] = size;
     }

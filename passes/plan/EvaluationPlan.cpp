@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans @evaluate, see EvaluationPlan.h.
+// Plans evaluations, see EvaluationPlan.h.
 #include "passes/plan/EvaluationPlan.h"
 
 #include "passes/planner/Simulate.h"
@@ -10,10 +10,10 @@ using namespace sluice::train;
 
 // An op of no time that reads the outputs comes last: they are read when the program has run, so that nothing else may
 // have their bytes before.
-std::optional<EvaluationPlan> EvaluationPlan::make(ModuleOp module, const planner::Profile &profile,
-                                                   const ProblemOptions &options,
+std::optional<EvaluationPlan> EvaluationPlan::make(ModuleOp module, const std::string &name,
+                                                   const planner::Profile &profile, const ProblemOptions &options,
                                                    llvm::function_ref<planner::Answer(const planner::Problem &)> keep) {
-  auto evaluate = module.lookupSymbol<func::FuncOp>("evaluate");
+  auto evaluate = module.lookupSymbol<func::FuncOp>(name);
   if (!evaluate)
     return std::nullopt;
   Storages storages(evaluate);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// @evaluate as plan-memory plans it: by keep, since nothing in it waits for a backward half. It lies in the arena of
-// @step, and of a network whose gradients are small it can take the most of it.
+// An evaluation as plan-memory plans it: by keep, since nothing in it waits for a backward half. It lies in the arena
+// of the steps, and of a network whose gradients are small it can take the most of it.
 #pragma once
 
 #include "passes/plan/PlanAttribute.h"
@@ -10,9 +10,9 @@ namespace sluice {
 
 class EvaluationPlan {
 public:
-  /// `keep` gives keep's plan of a problem. Nothing where the module has no @evaluate, or keep no plan.
-  static std::optional<EvaluationPlan> make(mlir::ModuleOp module, const planner::Profile &profile,
-                                            const ProblemOptions &options,
+  /// `keep` gives keep's plan of a problem. Nothing where the module has no function of this name, or keep no plan.
+  static std::optional<EvaluationPlan> make(mlir::ModuleOp module, const std::string &name,
+                                            const planner::Profile &profile, const ProblemOptions &options,
                                             llvm::function_ref<planner::Answer(const planner::Problem &)> keep);
 
   /// Bytes, base included.

@@ -2,6 +2,7 @@
 // Formats `train.plan`, wherever it is: on @step, or on the scheduled program.
 #include "passes/plan/Explain.h"
 
+#include "ir/Buckets.h"
 #include "ir/LossyPlan.h"
 #include "ir/TensorName.h"
 #include "passes/plan/PlanAttribute.h"
@@ -62,12 +63,21 @@ static std::string explainForms(ModuleOp module) {
   return text;
 }
 
+/// Whose plan it is, of several.
+static std::string explainBuckets(ModuleOp module) {
+  const auto buckets = train::bucketsOf(module);
+  return buckets.size() == 1 ? ""
+                             : "the plan of the largest shape, " + printable(buckets.back().name) +
+                                   "; each of the others has its own in the same arena\n";
+}
+
 std::string sluice::explain(ModuleOp module) {
   const train::PlanAttr plan = planOfStep(module);
   if (!plan)
     return "no plan at this level; use --emit=planned or a later one\n";
   std::string text;
   llvm::raw_string_ostream out(text);
+  out << explainBuckets(module);
   const char *layout = "{0,-32} {1,-36} {2,12} {3,10}  {4,-14} {5,9}  {6}\n";
   out << llvm::formatv(layout, "tensor", "node", "bytes", "ops", "action", "cost ms", "reason");
   const train::LossyPlan lossy = train::lossyPlanOf(module);

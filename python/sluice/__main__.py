@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""python -m sluice is the command sluice, which stands beside sluicec, and has two commands more: convert and wandb."""
+"""python -m sluice is the command sluice, which stands beside sluicec, and has three commands more: convert, tokenize and wandb."""
 import os
 import sys
 
@@ -13,6 +13,9 @@ def main(name="sluice"):
     if name == "sluice" and sys.argv[1:2] == ["convert"]:
         from . import _convert
         return _convert.main(sys.argv[2:])
+    if name == "sluice" and sys.argv[1:2] == ["tokenize"]:
+        from . import _tokenize
+        return _tokenize.main(sys.argv[2:])
     command = find_compiler().with_name(name)
     try:
         os.execv(command, [name, *sys.argv[1:]])

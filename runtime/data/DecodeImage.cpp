@@ -71,13 +71,18 @@ struct Jpeg {
   ~Jpeg() { jpeg_destroy_decompress(&state); }
 };
 
+/// Up to the pixels. Called where the decoder's errors come back to.
+void readHead(Jpeg &jpeg, const std::vector<uint8_t> &file, const std::string &name) {
+  jpeg_mem_src(&jpeg.state, file.data(), static_cast<unsigned long>(file.size()));
+  jpeg_read_header(&jpeg.state, TRUE);
+  checkSize(name, jpeg.state.image_width, jpeg.state.image_height);
+}
+
 void readJpeg(Jpeg &jpeg, const std::vector<uint8_t> &file, int channels, const std::string &name, Image &image) {
   jpeg_decompress_struct &state = jpeg.state;
   if (setjmp(jpeg.errors.back))
     refuse(name, text("a damaged JPEG: ", jpeg.errors.message));
-  jpeg_mem_src(&state, file.data(), static_cast<unsigned long>(file.size()));
-  jpeg_read_header(&state, TRUE);
-  checkSize(name, state.image_width, state.image_height);
+  readHead(jpeg, file, name);
   if (state.num_components != 1 && state.num_components != 3)
     refuse(name, text("a JPEG of ", state.num_components, " channels (CMYK): save it in RGB"));
   state.out_color_space = channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
@@ -185,6 +190,26 @@ void readNumbers(Png &png, const std::string &name, LabelMap &mask, std::vector<
   readRows(png, bytes.data(), static_cast<size_t>(mask.width) * width);
 }
 
+void readSize(Jpeg &jpeg, const std::vector<uint8_t> &file, const std::string &name) {
+  if (setjmp(jpeg.errors.back))
+    refuse(name, text("a damaged JPEG: ", jpeg.errors.message));
+  readHead(jpeg, file, name);
+}
+
+void readSize(Png &png, const std::string &name) {
+  if (setjmp(png_jmpbuf(png.state)))
+    refuse(name, text("a damaged PNG: ", png.message));
+  readHead(png, name);
+}
+
+bool isJpeg(const std::vector<uint8_t> &file) {
+  return file.size() >= 3 && file[0] == 0xff && file[1] == 0xd8 && file[2] == 0xff;
+}
+
+[[noreturn]] void refuseOther(const std::vector<uint8_t> &file, const std::string &name) {
+  refuse(name, text(file.size(), " bytes that begin neither as a JPEG nor as a PNG"));
+}
+
 bool isPng(const std::vector<uint8_t> &file) {
   static const uint8_t mark[] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
   return file.size() >= sizeof mark && std::memcmp(file.data(), mark, sizeof mark) == 0;
@@ -207,15 +232,29 @@ LabelMap decodeMask(const std::vector<uint8_t> &file, const std::string &name) {
   return mask;
 }
 
+ImageSize imageSizeOf(const std::vector<uint8_t> &file, const std::string &name) {
+  if (isJpeg(file)) {
+    Jpeg jpeg;
+    readSize(jpeg, file, name);
+    return {static_cast<int>(jpeg.state.image_width), static_cast<int>(jpeg.state.image_height)};
+  }
+  if (!isPng(file))
+    refuseOther(file, name);
+  Png png(file);
+  readSize(png, name);
+  return {static_cast<int>(png_get_image_width(png.state, png.info)),
+          static_cast<int>(png_get_image_height(png.state, png.info))};
+}
+
 Image decodeImage(const std::vector<uint8_t> &file, int channels, const std::string &name) {
   Image image;
-  if (file.size() >= 3 && file[0] == 0xff && file[1] == 0xd8 && file[2] == 0xff) {
+  if (isJpeg(file)) {
     Jpeg jpeg;
     readJpeg(jpeg, file, channels, name, image);
     return image;
   }
   if (!isPng(file))
-    refuse(name, text(file.size(), " bytes that begin neither as a JPEG nor as a PNG"));
+    refuseOther(file, name);
   Png png(file);
   readPng(png, name, image);
   if (image.channels == channels)

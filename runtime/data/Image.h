@@ -36,6 +36,14 @@ inline constexpr int64_t mostPixels = int64_t{1} << 26;
 /// short, or too large.
 Image decodeImage(const std::vector<uint8_t> &file, int channels, const std::string &name);
 
+struct ImageSize {
+  int width = 0, height = 0;
+  bool operator!=(const ImageSize &other) const { return width != other.width || height != other.height; }
+};
+
+/// What decodeImage() makes of the file, as its head says it: it may end anywhere after that. Throws as decodeImage().
+ImageSize imageSizeOf(const std::vector<uint8_t> &file, const std::string &name);
+
 /// A number for each pixel, such as that of a class.
 struct LabelMap {
   int width = 0, height = 0;
@@ -65,11 +73,6 @@ Image toColours(const Image &grey);
 
 /// Interleaved bytes from planes, one channel after the other.
 Image fromPlanes(const uint8_t *planes, int width, int height, int channels);
-
-struct ImageSize {
-  int width = 0, height = 0;
-  bool operator!=(const ImageSize &other) const { return width != other.width || height != other.height; }
-};
 
 /// A part of an image, in whole pixels; what lies outside of the image is black.
 struct Box {

@@ -89,14 +89,29 @@ std::vector<std::string> foldersIn(const std::string &folder, const std::string 
   return found;
 }
 
-std::vector<uint8_t> readImageFile(const std::string &path) {
+/// The first `most` bytes of a file.
+static std::vector<uint8_t> readBeginning(const std::string &path, uint64_t most) {
   constexpr uint64_t mostBytes = uint64_t{1} << 28;
   const InputFile file(path);
   if (file.size() > mostBytes)
     throw DataError(text(path, ": ", file.size(), " bytes, an image has at most ", mostBytes));
-  std::vector<uint8_t> bytes(file.size());
+  std::vector<uint8_t> bytes(std::min(most, file.size()));
   file.readAt(0, bytes.data(), bytes.size());
   return bytes;
+}
+
+std::vector<uint8_t> readImageFile(const std::string &path) { return readBeginning(path, UINT64_MAX); }
+
+ImageSize sizeOfImageFile(const std::string &path) {
+  constexpr uint64_t usual = 1 << 16; // before which most files say it
+  const std::vector<uint8_t> beginning = readBeginning(path, usual);
+  try {
+    return imageSizeOf(beginning, path);
+  } catch (const DataError &) {
+    if (beginning.size() < usual)
+      throw;
+  }
+  return imageSizeOf(readImageFile(path), path);
 }
 
 void CountedPaths::note(const std::string &path) {

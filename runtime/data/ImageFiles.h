@@ -2,6 +2,8 @@
 // Files of images in folders: what a folder lists, which of it is read, and what is said of the rest.
 #pragma once
 
+#include "runtime/data/Image.h"
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -29,6 +31,9 @@ void checkInside(const std::string &path, const std::string &root);
 
 /// All bytes of a file. Throws DataError for one of more than 256 MiB.
 std::vector<uint8_t> readImageFile(const std::string &path);
+
+/// Of an image, of whose file only the beginning is read where that says it. Throws DataError as decodeImage().
+ImageSize sizeOfImageFile(const std::string &path);
 
 /// Of many paths the first, and how many there are.
 class CountedPaths {

@@ -147,6 +147,10 @@ Image ImageFolder::readImage(int, int64_t sample) const {
   return decodeImage(readImageFile(path), wanted, path);
 }
 
+std::optional<ImageSize> ImageFolder::imageSizeOf(int64_t sample) const {
+  return sizeOfImageFile(files[static_cast<size_t>(sample)].path);
+}
+
 std::string ImageFolder::name(int, int64_t sample) const { return files[static_cast<size_t>(sample)].path; }
 
 std::string ImageFolder::fileStem(int64_t sample) const {

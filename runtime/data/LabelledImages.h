@@ -42,6 +42,7 @@ public:
   ImageFolder(const std::string &folder, const Program &program, const SourceOptions &options);
 
   int64_t samples() const override { return static_cast<int64_t>(files.size()); }
+  std::optional<ImageSize> imageSizeOf(int64_t sample) const override;
   std::vector<std::string> paths() const override;
   Image readImage(int input, int64_t sample) const override;
   std::string name(int input, int64_t sample) const override;

@@ -221,6 +221,10 @@ std::vector<std::string> MaskFolder::paths() const {
   return list;
 }
 
+std::optional<ImageSize> MaskFolder::imageSizeOf(int64_t sample) const {
+  return sizeOfImageFile(pairs[static_cast<size_t>(sample)].image);
+}
+
 Image MaskFolder::readImage(int, int64_t sample) const {
   const std::string &path = pairs[static_cast<size_t>(sample)].image;
   const Shape &shape = program.inputs[0].staging.shape;

@@ -34,6 +34,7 @@ public:
   int64_t samples() const override { return static_cast<int64_t>(pairs.size()); }
   std::vector<std::string> paths() const override;
   Form form(int input) const override { return input == 0 ? Form::Image : Form::Planes; }
+  std::optional<ImageSize> imageSizeOf(int64_t sample) const override;
   Image readImage(int input, int64_t sample) const override;
   PlaneValues readPlanes(int input, int64_t sample) const override;
   void read(int, int64_t, char *) const override {}

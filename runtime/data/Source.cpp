@@ -5,6 +5,7 @@
 
 #include "runtime/Errors.h"
 #include "runtime/data/ArrayFiles.h"
+#include "runtime/data/JsonLines.h"
 #include "runtime/data/LabelledImages.h"
 #include "runtime/data/MaskFolder.h"
 #include "runtime/data/Shards.h"
@@ -98,6 +99,7 @@ constexpr Kind kinds[] = {
     {"csv", openTable, false, {"header"}},
     {"idx", open<Idx>},
     {"imagefolder", openFolder},
+    {"jsonl", open<JsonLines>},
     {"npz", openArrays<ArrayFiles::Container::Npz>, true},
     {"safetensors", openArrays<ArrayFiles::Container::Safetensors>, true},
     {"segmentation", openMasks, false, {"masks", "suffix", "values"}},

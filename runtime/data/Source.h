@@ -47,12 +47,18 @@ public:
   virtual Image readImage(int, int64_t) const { return {}; }
   /// Of all images, where they are known to have one size.
   virtual std::optional<ImageSize> imageSize() const { return std::nullopt; }
+  /// Of the image of one sample, where each has its own. Any thread, errors as read().
+  virtual std::optional<ImageSize> imageSizeOf(int64_t) const { return imageSize(); }
 
   /// Any thread, errors as read(). Of a size of their own: whoever reads image and planes compares them.
   virtual PlaneValues readPlanes(int, int64_t) const { return {}; }
 
-  /// One sample of one input of the program, in row-major order and of the staging tensor's element type; all of a
-  /// shared input, whatever the sample. Any thread. Throws DataError that names file and sample.
+  /// The extents that a sample of an input has in the data, without a dimension of samples; nothing: those of the
+  /// program, whose largest shape that is. Any thread.
+  virtual std::optional<Shape> shapeOf(int, int64_t) const { return std::nullopt; }
+
+  /// One sample of one input of the program, in row-major order, of shapeOf() and of the staging tensor's element type;
+  /// all of a shared input, whatever the sample. Any thread. Throws DataError that names file and sample.
   virtual void read(int input, int64_t sample, char *values) const = 0;
 
   /// What messages call a sample: "data/target.npy: sample 3".

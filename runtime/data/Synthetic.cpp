@@ -21,11 +21,24 @@ static int64_t idOf(const Input &in, uint64_t bits) {
   return in.lowerBound + static_cast<int64_t>(bits % static_cast<uint64_t>(in.upperBound - in.lowerBound));
 }
 
+/// Shapes by turns, each that of a bucket.
+std::optional<Shape> Synthetic::shapeOf(int input, int64_t sample) const {
+  if (program.bucketCount == 0)
+    return std::nullopt;
+  Shape shape = program.buckets[sample / program.batch % program.bucketCount].inputs[input].staging.shape;
+  if (program.inputs[input].shared)
+    return shape;
+  std::copy(shape.dims + 1, shape.dims + shape.rank, shape.dims);
+  --shape.rank;
+  return shape;
+}
+
 void Synthetic::read(int input, int64_t sample, char *values) const {
   const Input &in = program.inputs[input];
   const uint64_t key = randomKey(seed, nameKey(in.name), in.shared ? 0 : static_cast<uint64_t>(sample));
-  std::memset(values, 0, sampleBytes(in));
-  const auto elements = static_cast<uint64_t>(sampleElements(in));
+  const std::optional<Shape> own = shapeOf(input, sample);
+  const auto elements = static_cast<uint64_t>(own ? own->elements() : sampleElements(in));
+  std::memset(values, 0, elements * byteWidth(in.staging.type));
   const bool binary = std::any_of(program.outputs, program.outputs + program.outputCount, [&](const Output &output) {
     return output.target == input && hasLoss(output, "bce-with-logits");
   });

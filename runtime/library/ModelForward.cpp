@@ -90,7 +90,7 @@ void Model::predict(MemorySource::Tensors inputs, const sluice_output *outputs, 
   for (int i = 0; i < count; ++i)
     wanted.push_back(&wantedOutput(known, outputs[i], program.batch, source->samples()));
   const std::unique_ptr<Dataset> samples = datasetOf(program, std::move(source), false);
-  const std::vector<ForwardBatch> list = forwardBatches(samples->samples(), program.batch);
+  const std::vector<ForwardBatch> list = samples->forwardBatches();
   std::vector<std::vector<float>> results(wanted.size());
   std::vector<float> values;
   askedBatches = 0;

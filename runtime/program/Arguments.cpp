@@ -105,6 +105,14 @@ void checkNumberOfNames(const Arguments &arguments, const Program &program) {
   }
 }
 
+/// What is measured of a step, where each shape has its own.
+void refuseSeveralShapes(const Arguments &arguments, const Program &program) {
+  for (const char *name : {"--roofline", "--profile-out", "--profile-errors"})
+    if (program.bucketCount > 0 && isGiven(arguments, *findFlag(name)))
+      throw UsageError(
+          text(name, " measures steps of one shape, this program has ", program.bucketCount, ": compile it for one"));
+}
+
 /// Flags that need one another.
 void checkTogether(const Arguments &arguments, const Program &program) {
   checkHyperparameters(arguments, program);
@@ -140,11 +148,12 @@ void checkTogether(const Arguments &arguments, const Program &program) {
   if (arguments.validationSplit && arguments.evaluate)
     throw UsageError("--validation-split and --evaluate exclude each other: both say what is evaluated");
   if (!arguments.data && !arguments.evaluate && !arguments.predict)
-    for (const char *name : {"--input", "--augment", "--mean", "--std", "--workers", "--on-bad-data", "--columns",
-                             "--categorical", "--standardize"})
+    for (const char *name : {"--input", "--augment", "--mean", "--std", "--workers", "--on-bad-data", "--cut-long",
+                             "--pad", "--columns", "--categorical", "--standardize"})
       if (isGiven(arguments, *findFlag(name)))
         throw UsageError(text(name, " needs --data, --evaluate or --predict"));
   checkEvaluation(arguments);
+  refuseSeveralShapes(arguments, program);
   for (const char *name : {"--checkpoint-every", "--keep-checkpoints", "--checkpoint-trained-only"})
     if (isGiven(arguments, *findFlag(name)) && !arguments.checkpoint)
       throw UsageError(text(name, " needs --checkpoint DIR"));

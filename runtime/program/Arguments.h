@@ -28,13 +28,13 @@ struct Arguments {
   std::optional<std::string> schedule, warmup, lossScale;
   std::optional<int64_t> accumulate;
   std::optional<double> minimumRate, clipValue, clipNorm, averageDecay, labelSmoothing, mixup;
-  std::vector<std::string> init, groups, inputs, classes, columns, categorical;
+  std::vector<std::string> init, groups, inputs, classes, columns, categorical, pads;
   std::string knownColumns;                 ///< of the weights, see TableColumns::known()
   std::string maskValues;                   ///< of the weights, see Preparation
   ClassNames weightClasses, offeredClasses; ///< of the weights, for their data and for others
   std::set<std::string> carried; ///< of --mean, --std, --augment, --input those that are of the weights, not given
   bool nesterov = false, shuffle = false, plan = false, noGraph = false, force = false, help = false, quiet = false,
-       checkpointTrainedOnly = false, standardize = false, roofline = false;
+       checkpointTrainedOnly = false, standardize = false, roofline = false, cutLong = false;
   bool leads = true; ///< of several ranks, the one that writes
 
   /// Hyperparameters with the optimizer's defaults filled in, the rate as --lr says it, no smoothing of labels;

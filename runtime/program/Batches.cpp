@@ -57,7 +57,7 @@ void warnOfUnevenBatches(const std::string &name, const Program &program, int64_
 Batches::Batches(Session &session, const Program &program, Dataset &dataset)
     : session(session), program(program), dataset(dataset), countsAlike(countAlike(program)) {}
 
-/// Of the batch that lies in the staging slots, by the loss of one output.
+/// Of the batch that lies in the staging slots, by the loss of one output; `program` is as such batches have it.
 static Counted countTargets(Session &session, const Program &program, int number) {
   const Output &output = program.outputs[number];
   const float *weights = classWeightsOf(program, number);
@@ -85,16 +85,18 @@ static Counted countTargets(Session &session, const Program &program, int number
 }
 
 void Batches::gather(Position position) {
+  bucketNext = dataset.bucketAt(position);
+  const Program &shape = dataset.shape(bucketNext);
   std::vector<void *> staging;
   for (int i = 0; i < program.inputCount; ++i)
-    staging.push_back(session.toDevice.address(program.inputs[i].staging));
+    staging.push_back(session.toDevice.address(shape.inputs[i].staging));
   dataset.gather(position, staging);
   countedNext.clear();
   for (int i = 0; i < program.outputCount; ++i)
-    countedNext.push_back(countTargets(session, program, i));
+    countedNext.push_back(countTargets(session, shape, i));
   gathered = Clock::now();
   for (int i = 0; i < program.inputCount; ++i) {
-    const Input &input = program.inputs[i];
+    const Input &input = shape.inputs[i];
     copyToDevice(session.toDevice, input.staging, session.nextBatch(input.slots), {input.name, OpRole::Batch});
   }
 }
@@ -119,6 +121,7 @@ double Batches::waitedSeconds() {
 
 void Batches::advance() {
   session.batchParity = 1 - session.batchParity;
+  bucketNow = bucketNext;
   countedNow = countedNext;
 }
 

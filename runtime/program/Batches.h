@@ -45,6 +45,8 @@ public:
 
   /// Makes the prefetched batch the current one. Call before enqueueing the step that reads it, after synchronizing.
   void advance();
+  /// Shape of the current batch: its number in Program::buckets.
+  int bucket() const { return bucketNow; }
   /// Of the current batch. Of a sum of losses that count different targets its samples.
   Counted counted() const { return countsAlike && !countedNow.empty() ? countedNow[0] : Counted::all(program.batch); }
   /// The same of the loss of one output of the program.
@@ -57,6 +59,7 @@ private:
   const Program &program;
   Dataset &dataset;
   const bool countsAlike;                       ///< all losses are means over the same targets
+  int bucketNext = 0, bucketNow = 0;            ///< of the prefetched batch, of the current one
   std::vector<Counted> countedNext, countedNow; ///< of the prefetched batch, of the current one, for each output
   using Clock = std::chrono::steady_clock;
   std::future<Clock::time_point> stepEnd; ///< of the step beside the last prefetch

@@ -4,6 +4,7 @@
 #include "runtime/program/Dataset.h"
 
 #include "runtime/Errors.h"
+#include "runtime/Numbers.h"
 #include "runtime/program/Arguments.h"
 
 #include <algorithm>
@@ -41,6 +42,20 @@ static InputKinds inputKinds(const std::vector<std::string> &words) {
   return kinds;
 }
 
+/// NAME=N, each.
+static std::map<std::string, int64_t> paddingOf(const std::vector<std::string> &words) {
+  std::map<std::string, int64_t> padding;
+  for (const std::string &word : words) {
+    const size_t equals = word.rfind('=');
+    int64_t number = 0;
+    if (equals == std::string::npos || equals == 0 || !parseNumber(word.substr(equals + 1), number))
+      throw UsageError(text("--pad expects NAME=N with a whole number N, got '", word, "'"));
+    if (!padding.emplace(word.substr(0, equals), number).second)
+      throw UsageError(text("--pad says twice what fills up '", word.substr(0, equals), "'"));
+  }
+  return padding;
+}
+
 DataOptions dataOptions(const Arguments &arguments, uint64_t seed) {
   DataOptions options;
   options.seed = seed;
@@ -57,6 +72,8 @@ DataOptions dataOptions(const Arguments &arguments, uint64_t seed) {
     throw UsageError(text("--std expects numbers above 0, got '", *arguments.std, "'"));
   options.skipBad = arguments.onBadData == "skip";
   options.keepNan = arguments.onBadData == "keep";
+  options.cuts = arguments.cutLong;
+  options.padding = paddingOf(arguments.pads);
   options.inputs = inputKinds(arguments.inputs);
   options.images.carried = !arguments.carried.empty();
   options.columns = {arguments.columns, arguments.categorical, arguments.standardize, arguments.knownColumns, true};

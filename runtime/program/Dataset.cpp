@@ -32,7 +32,7 @@ Dataset::Dataset(const DataOptions &options, const Program &program)
                          program)) {}
 
 Dataset::Dataset(const DataOptions &options, const Program &program, std::unique_ptr<SampleSource> samples)
-    : program(program), options(options), source(std::move(samples)) {
+    : program(program), shapes(shapesOf(program)), options(options), source(std::move(samples)) {
   for (int i = 0; i < program.inputCount; ++i) {
     const Tensor &staging = program.inputs[i].staging;
     if (!program.inputs[i].shared && (staging.shape.rank < 1 || staging.shape[0] != program.batch))
@@ -52,15 +52,18 @@ Dataset::Dataset(const DataOptions &options, const Program &program, std::unique
   if (options.padded && split && count == 0)
     throw DataError(text(options.where, part, "no sample: ", options.validationPercent, " % of ", source->samples(),
                          " are less than one"));
-  if (count < (options.padded ? 1 : program.batch)) {
-    std::string left;
-    for (const std::string &what : source->leftOut())
-      left += "; " + what;
+  std::string left;
+  for (const std::string &what : source->leftOut())
+    left += "; " + what;
+  if (count < (options.padded ? 1 : program.batch))
     throw DataError(text(options.where, part, count, " samples, one batch takes ", program.batch, left));
-  }
+  chooseBuckets();
   checkAllRanges();
-  if (options.padded)
+  if (options.padded || !buckets.empty()) // the next one may be of another shape
     leaveOutBad();
+  if (batches() == 0)
+    throw DataError(
+        text(options.where, part, count, " samples, of which no bucket has a batch of ", program.batch, left));
 }
 
 /// Fisher and Yates from the front: values [0, first) are a sample of all, in random order. Each is exchanged with one
@@ -111,8 +114,12 @@ std::vector<std::string> Dataset::warnings() const {
   return list;
 }
 
+/// Batches of samples in buckets begin at multiples of their size, wherever a run of another batch size has ended.
 Position Dataset::normalize(Position position) const {
-  const int64_t last = options.padded ? count - 1 : count - program.batch;
+  if (!buckets.empty() && !options.padded)
+    position.sample -= position.sample % program.batch;
+  const int64_t last =
+      options.padded ? count - 1 : (buckets.empty() ? count : batches() * program.batch) - program.batch;
   return position.sample > last ? Position{position.epoch + 1, 0} : position;
 }
 
@@ -147,7 +154,15 @@ void Dataset::drawOrder(int64_t epoch) {
   shuffleFront(order, order.size(), key, shuffleWindow);
 }
 
-int64_t Dataset::indexAt(Position position) {
+/// Of a sample of the batch that begins at `first`.
+int64_t Dataset::indexAt(Position first, int64_t number) {
+  if (!buckets.empty()) {
+    const BucketBatches &batches = batchesOf(first.epoch);
+    const BucketBatch &batch = batches.at(first.sample);
+    const int64_t place = std::min(first.sample + number, batch.first + batch.samples - 1);
+    return batches.order[static_cast<size_t>(place)];
+  }
+  const Position position{first.epoch, first.sample + number};
   const int64_t place = std::min(position.sample, count - 1);
   if (!options.shuffle)
     return place;
@@ -182,6 +197,7 @@ bool Dataset::leaveOutBad() {
   leftOut += found;
   count -= found;
   instead.clear();
+  spreadSamples();
   return true;
 }
 
@@ -192,42 +208,50 @@ int64_t Dataset::behindBad(int64_t index) {
   return known == instead.end() ? index : known->second;
 }
 
-/// The first sample from `index` on that can be used, which depends on nothing else.
-void Dataset::gatherOne(int64_t index, int64_t epoch, size_t at, const std::vector<void *> &staging,
-                        std::vector<char> &buffer) {
+/// The first sample from `index` on that can be used, which depends on nothing else but the batch's shape.
+void Dataset::gatherOne(int64_t index, const Place &place, size_t at, std::vector<char> &buffer) {
   std::vector<int64_t> passed;
   for (int64_t now = index, next;; now = next) {
     now = behindBad(now);
     const int64_t sample = memberAt(now);
     next = (now + 1) % count;
+    const auto whyNone = [&](const std::string &last) {
+      return DataError(text(options.where, ": none of ", count, " samples can be used; the last: ", last));
+    };
     try {
-      const std::optional<ImageSize> size = gatherSample(sample, epoch, at, staging, buffer);
+      if (!buckets.empty() && !holds(place.bucket, buckets[static_cast<size_t>(sample)])) {
+        if (next == index)
+          throw whyNone(source->name(0, sample) + " is too large for its batch");
+        continue;
+      }
+      const std::optional<ImageSize> size = gatherSample(sample, place, at, buffer);
       const std::lock_guard<std::mutex> lock(badMutex);
       if (size && options.keepSizes)
         sizes[sample] = *size;
-      for (const int64_t other : passed)
-        instead[other] = now; // so that no part of the data is walked through twice
+      if (buckets.empty())
+        for (const int64_t other : passed)
+          instead[other] = now; // so that no part of the data is walked through twice
       return;
     } catch (const DataError &error) {
       handleBad(sample, error);
       passed.push_back(now);
       if (static_cast<int64_t>(passed.size()) == count || next == index)
-        throw DataError(text(options.where, ": none of ", count, " samples can be used; the last: ", error.what()));
+        throw whyNone(error.what());
     }
   }
 }
 
-std::optional<ImageSize> Dataset::gatherSample(int64_t sample, int64_t epoch, size_t at,
-                                               const std::vector<void *> &staging, std::vector<char> &buffer) const {
+std::optional<ImageSize> Dataset::gatherSample(int64_t sample, const Place &place, size_t at,
+                                               std::vector<char> &buffer) const {
   std::optional<ImageSize> size;
   for (int i = 0; i < program.inputCount; ++i) {
-    auto *to = static_cast<char *>(staging[static_cast<size_t>(i)]);
+    auto *to = static_cast<char *>(place.staging[static_cast<size_t>(i)]);
     if (!to)
       continue;
     const bool shared = program.inputs[i].shared;
     if (shared && at > 0)
       continue; // the first sample of the batch brings it
-    Tensor one = program.inputs[i].staging;
+    Tensor one = shape(place.bucket).inputs[i].staging;
     if (!shared)
       one.shape.dims[0] = 1;
     to += at * one.bytes();
@@ -236,23 +260,22 @@ std::optional<ImageSize> Dataset::gatherSample(int64_t sample, int64_t epoch, si
       continue;
     }
     buffer.resize(one.bytes());
-    if (source->form(i) == Form::Planes) {
-      gatherPlanes(i, sample, epoch, size, buffer);
-    } else if (source->form(i) == Form::Image) {
-      gatherImage(i, sample, epoch, size, buffer);
-    } else {
-      source->read(i, sample, buffer.data());
-      checkValues(i, sample, buffer.data(), sampleElements(program.inputs[i]));
-    }
+    if (source->form(i) == Form::Planes)
+      gatherPlanes(i, sample, place, size, buffer);
+    else if (source->form(i) == Form::Image)
+      gatherImage(i, sample, place, size, buffer);
+    else
+      readSample(i, sample, one, buffer);
     toPhysical(one, buffer.data(), to);
   }
   return size;
 }
 
 void Dataset::gather(Position position, const std::vector<void *> &staging) {
+  const Place place{position.epoch, bucketAt(position), staging};
   std::vector<int64_t> indices(static_cast<size_t>(program.batch));
   for (size_t n = 0; n < indices.size(); ++n)
-    indices[n] = indexAt({position.epoch, position.sample + static_cast<int64_t>(n)});
+    indices[n] = indexAt(position, static_cast<int64_t>(n));
 
   // Workers take the next sample each. Those before a bad one were taken before it, so that the first is known.
   std::atomic<size_t> next{0};
@@ -263,7 +286,7 @@ void Dataset::gather(Position position, const std::vector<void *> &staging) {
     std::vector<char> buffer;
     for (size_t n; (n = next++) < indices.size();)
       try {
-        gatherOne(indices[n], position.epoch, n, staging, buffer);
+        gatherOne(indices[n], place, n, buffer);
       } catch (...) {
         const std::lock_guard<std::mutex> lock(mutex);
         if (n < failedAt)
@@ -274,7 +297,7 @@ void Dataset::gather(Position position, const std::vector<void *> &staging) {
   constexpr size_t worthAThread = size_t{1} << 18;
   size_t bytes = 0;
   for (int i = 0; i < program.inputCount; ++i)
-    bytes += program.inputs[i].staging.bytes();
+    bytes += shape(place.bucket).inputs[i].staging.bytes();
   const auto threads =
       std::min({static_cast<size_t>(std::max(1, options.workers)), indices.size(), 1 + bytes / worthAThread});
   std::vector<std::future<void>> helpers; // each waits for its thread when it goes

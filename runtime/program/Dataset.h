@@ -10,8 +10,11 @@
 #include "runtime/data/Planes.h"
 #include "runtime/data/Skipped.h"
 #include "runtime/data/Source.h"
+#include "runtime/program/BucketBatches.h"
 
 #include <algorithm>
+#include <atomic>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -51,6 +54,17 @@ struct DataOptions {
   bool keepNan = false;   ///< floats that are no numbers can be used
   bool keepSizes = false; ///< those of images are remembered, for imageSize()
   int workers = 1;        ///< threads that read samples, the caller's among them
+  bool cuts = false;      ///< samples that no bucket holds are cut to the largest; else they cannot be used
+  /// --pad: what fills up samples of an input, by its name; others: 0, targets what does not count.
+  std::map<std::string, int64_t> padding;
+};
+
+/// Elements of the inputs whose extents vary that were read, and those that they were filled up to.
+struct Filled {
+  int64_t own = 0, all = 0;
+  double paddingPercent() const {
+    return all > 0 ? 100.0 * (1 - static_cast<double>(own) / static_cast<double>(all)) : 0;
+  }
 };
 
 /// What the command line says of data in general: everything but `where`, `purpose`, `shuffle`, `share`, `targets`,
@@ -88,15 +102,18 @@ public:
   /// What gives a plane of this size over the image of a sample that was gathered with `keepSizes`, the image's own
   /// size (Planes.h); nothing where the sample has no image.
   ImageChanges backToImage(int64_t index, ImageSize plane) const;
-  std::vector<std::string> notes() const { return source->notes(); }
+  /// SampleSource::notes(), and how samples are spread over buckets.
+  std::vector<std::string> notes() const;
   /// SampleSource::warnings(), and what is to be said of the order.
   std::vector<std::string> warnings() const;
   int64_t samples() const { return count; }
   int64_t batches() const {
-    return options.padded ? (count + program.batch - 1) / program.batch : count / program.batch;
+    return !spread.empty()  ? sortedBatches
+           : options.padded ? (count + program.batch - 1) / program.batch
+                            : count / program.batch;
   }
   /// Samples that no batch of an epoch holds.
-  int64_t dropped() const { return options.padded ? 0 : count % program.batch; }
+  int64_t dropped() const { return options.padded ? 0 : count - batches() * program.batch; }
   /// Samples that were found bad so far and skipped. While nothing is gathered.
   int64_t skipped() const { return static_cast<int64_t>(bad.size()); }
   /// Takes those out of the data, so that no others count in their place: where each sample is to count once. False
@@ -105,8 +122,16 @@ public:
   bool leaveOutBad();
   /// All that there were.
   int64_t samplesWithBad() const { return count + leftOut; }
-  /// Samples of the batch at `position` that are none of the repetitions of `padded`.
-  int64_t valid(Position position) const { return std::min(program.batch, count - position.sample); }
+  /// The batches of `padded` data, each sample in one: their first samples as positions have them, and how many samples
+  /// they have. Those that are not full are filled up with repetitions of their last one. Of new data (without targets)
+  /// they are in the order of the samples.
+  std::vector<BucketBatch> forwardBatches();
+  /// The shape of the batch at `position`: its number in Program::buckets.
+  int bucketAt(Position position);
+  /// The program as batches of this shape have it.
+  const Program &shape(int bucket) const { return shapes[static_cast<size_t>(bucket)]; }
+  /// Of all that was gathered so far. While nothing is.
+  Filled filled() const { return {ownElements, allElements}; }
 
   /// The position itself while its epoch still has a batch, else the start of the next epoch.
   Position normalize(Position position) const;
@@ -131,30 +156,45 @@ private:
   void checkValues(int input, int64_t sample, const char *values, int64_t elements, int width = 0) const;
   void checkNumbers(int input, int64_t sample, const char *values, int64_t elements) const;
   void drawOrder(int64_t epoch);
+  void chooseBuckets();
+  int bucketFor(int64_t sample) const;
+  int bucketForImage(ImageSize size) const;
+  void spreadSamples();
+  void preparePadding();
+  bool holds(int bucket, int other) const;
+  BucketSorting sorting() const;
+  const BucketBatches &batchesOf(int64_t epoch);
+  void readSample(int input, int64_t sample, const Tensor &one, std::vector<char> &buffer) const;
   int64_t memberAt(int64_t index) const;
-  int64_t indexAt(Position position);
-  void gatherOne(int64_t index, int64_t epoch, size_t at, const std::vector<void *> &staging,
-                 std::vector<char> &buffer);
+  int64_t indexAt(Position first, int64_t number);
+  /// Where a batch is, and what it has of an epoch.
+  struct Place {
+    int64_t epoch;
+    int bucket;
+    const std::vector<void *> &staging;
+  };
+  void gatherOne(int64_t index, const Place &place, size_t at, std::vector<char> &buffer);
   /// Returns the size of the first image, where there is one.
-  std::optional<ImageSize> gatherSample(int64_t sample, int64_t epoch, size_t at, const std::vector<void *> &staging,
-                                        std::vector<char> &buffer) const;
-  ImageChanges changesOf(int input, ImageSize size, int64_t epoch, int64_t sample) const;
+  std::optional<ImageSize> gatherSample(int64_t sample, const Place &place, size_t at, std::vector<char> &buffer) const;
+  ImageChanges changesOf(int input, ImageSize size, int64_t epoch, int bucket, int64_t sample) const;
   PlaneValues readPlanes(int input, int64_t sample) const;
-  void gatherImage(int input, int64_t sample, int64_t epoch, std::optional<ImageSize> &size,
+  void gatherImage(int input, int64_t sample, const Place &place, std::optional<ImageSize> &size,
                    std::vector<char> &buffer) const;
-  void gatherPlanes(int input, int64_t sample, int64_t epoch, std::optional<ImageSize> size,
+  void gatherPlanes(int input, int64_t sample, const Place &place, std::optional<ImageSize> size,
                     std::vector<char> &buffer) const;
   void handleBad(int64_t sample, const DataError &error);
   int64_t behindBad(int64_t index);
 
   const Program &program;
+  const std::vector<Program> shapes; ///< of its buckets
   const DataOptions options;
   std::unique_ptr<SampleSource> source;
-  std::vector<std::optional<ImagePipeline>> pipelines; ///< of each input that takes the source's images
-  int firstImage = -1;                                 ///< of these, whose changes planes follow; -1: there is none
-  int64_t count = 0;                                   ///< of this share
-  std::vector<uint32_t> members;                       ///< of this share, rising; empty: all samples
-  std::vector<uint32_t> order;                         ///< of epoch `orderEpoch`, when shuffled; counts members
+  /// Of each shape, for each input that takes the source's images.
+  std::vector<std::vector<std::optional<ImagePipeline>>> pipelines;
+  int firstImage = -1;           ///< of these, whose changes planes follow; -1: there is none
+  int64_t count = 0;             ///< of this share
+  std::vector<uint32_t> members; ///< of this share, rising; empty: all samples
+  std::vector<uint32_t> order;   ///< of epoch `orderEpoch`, when shuffled; counts members
   int64_t orderEpoch = -1;
   std::set<int64_t> classesSeen; ///< of the target, in the order of the source, while they lie together
   int64_t classBefore = -1;
@@ -165,6 +205,13 @@ private:
   std::unordered_map<int64_t, int64_t> instead; ///< of bad ones the next good one, counting members
   std::unordered_map<int64_t, ImageSize> sizes; ///< of the images of samples, where they are to be remembered
   std::mutex badMutex;                          ///< and of these
+  std::vector<uint8_t> buckets;                 ///< of all samples of the source; empty: there is one bucket
+  std::vector<int64_t> spread;                  ///< samples of this share in each; likewise
+  int64_t sortedBatches = 0;                    ///< of an epoch, of samples in buckets
+  BucketBatches cut;                            ///< of epoch `cutEpoch`
+  int64_t cutEpoch = -1;
+  std::vector<std::vector<char>> fill; ///< of each input an element that fills up
+  mutable std::atomic<int64_t> ownElements{0}, allElements{0};
 };
 
 } // namespace sluice

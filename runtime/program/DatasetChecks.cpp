@@ -37,7 +37,8 @@ void Dataset::checkSample(int input, int64_t sample) {
     return;
   }
   const Input &in = program.inputs[input];
-  const int64_t elements = sampleElements(in);
+  const std::optional<Shape> own = buckets.empty() ? std::nullopt : source->shapeOf(input, sample);
+  const int64_t elements = own ? own->elements() : sampleElements(in);
   std::vector<char> buffer(static_cast<size_t>(elements) * byteWidth(in.staging.type));
   source->read(input, sample, buffer.data());
   checkValues(input, sample, buffer.data(), elements);

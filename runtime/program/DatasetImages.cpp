@@ -11,12 +11,14 @@
 namespace sluice {
 
 void Dataset::preparePipelines() {
-  pipelines.resize(static_cast<size_t>(program.inputCount));
-  for (int i = program.inputCount; i-- > 0;)
-    if (source->form(i) == Form::Image) {
-      pipelines[static_cast<size_t>(i)].emplace(options.images, program.inputs[i]);
-      firstImage = i;
-    }
+  for (const Program &shape : shapes) {
+    std::vector<std::optional<ImagePipeline>> &own = pipelines.emplace_back(static_cast<size_t>(program.inputCount));
+    for (int i = program.inputCount; i-- > 0;)
+      if (source->form(i) == Form::Image) {
+        own[static_cast<size_t>(i)].emplace(options.images, shape.inputs[i]);
+        firstImage = i;
+      }
+  }
   const ImageOptions &images = options.images;
   if (firstImage >= 0)
     return checkMoved();
@@ -32,7 +34,7 @@ void Dataset::preparePipelines() {
 /// What moves the images of a sample must move all that lies over them.
 void Dataset::checkMoved() const {
   const std::optional<ImageSize> size = source->imageSize();
-  const ImagePipeline &first = *pipelines[static_cast<size_t>(firstImage)];
+  const ImagePipeline &first = *pipelines.back()[static_cast<size_t>(firstImage)];
   const auto sizes = [](const Shape &shape) { return text(shape[shape.rank - 2], " x ", shape[shape.rank - 1]); };
   for (int i = 0; size && i < program.inputCount; ++i) {
     const Input &other = program.inputs[i];
@@ -55,9 +57,9 @@ void Dataset::checkMoved() const {
 }
 
 /// What becomes of an image of an input. All images of a sample draw the same; targets keep their colours.
-ImageChanges Dataset::changesOf(int input, ImageSize size, int64_t epoch, int64_t sample) const {
+ImageChanges Dataset::changesOf(int input, ImageSize size, int64_t epoch, int bucket, int64_t sample) const {
   const uint64_t key = randomKey(options.seed, nameKey("augment"), static_cast<uint64_t>(epoch));
-  ImageChanges changes = pipelines[static_cast<size_t>(input)]->draw(
+  ImageChanges changes = pipelines[static_cast<size_t>(bucket)][static_cast<size_t>(input)]->draw(
       size, randomKey(key, 0, static_cast<uint64_t>(sample)), source->name(input, sample));
   const auto colours = [](const ImageChange &change) { return change.kind == ImageChange::Kind::Colour; };
   if (isTarget(program, input))
@@ -66,22 +68,23 @@ ImageChanges Dataset::changesOf(int input, ImageSize size, int64_t epoch, int64_
 }
 
 /// The first image of a sample tells its size.
-void Dataset::gatherImage(int input, int64_t sample, int64_t epoch, std::optional<ImageSize> &size,
+void Dataset::gatherImage(int input, int64_t sample, const Place &place, std::optional<ImageSize> &size,
                           std::vector<char> &buffer) const {
   Image image = source->readImage(input, sample);
   const ImageSize own{image.width, image.height};
   if (input == firstImage)
     size = own;
-  const ImageChanges changes = changesOf(input, own, epoch, sample);
-  pipelines[static_cast<size_t>(input)]->apply(std::move(image), changes, source->name(input, sample),
-                                               reinterpret_cast<float *>(buffer.data()));
+  const ImageChanges changes = changesOf(input, own, place.epoch, place.bucket, sample);
+  pipelines[static_cast<size_t>(place.bucket)][static_cast<size_t>(input)]->apply(
+      std::move(image), changes, source->name(input, sample), reinterpret_cast<float *>(buffer.data()));
 }
 
 ImageChanges Dataset::backToImage(int64_t index, ImageSize plane) const {
   const int64_t sample = memberAt(index);
   const auto size = sizes.find(sample);
+  const int bucket = buckets.empty() ? 0 : buckets[static_cast<size_t>(sample)];
   return size == sizes.end() ? ImageChanges()
-                             : undone(changesOf(firstImage, size->second, 0, sample), size->second, plane);
+                             : undone(changesOf(firstImage, size->second, 0, bucket, sample), size->second, plane);
 }
 
 PlaneValues Dataset::readPlanes(int input, int64_t sample) const {
@@ -94,15 +97,15 @@ PlaneValues Dataset::readPlanes(int input, int64_t sample) const {
 /// The values of planes, changed as the first image is, whose size is known where it was read, and then in the size
 /// that the model has them in. Where nothing of an image is, they are what is ignored, if there is such a number, else
 /// 0.
-void Dataset::gatherPlanes(int input, int64_t sample, int64_t epoch, std::optional<ImageSize> size,
+void Dataset::gatherPlanes(int input, int64_t sample, const Place &place, std::optional<ImageSize> size,
                            std::vector<char> &buffer) const {
-  const Input &in = program.inputs[input];
+  const Input &in = shape(place.bucket).inputs[input];
   const PlaneValues planes = readPlanes(input, sample);
   if (size && *size != planes.size)
     throw DataError(text(source->name(input, sample), " is ", planes.size.width, " x ", planes.size.height, ", ",
                          source->name(firstImage, sample), " ", size->width, " x ", size->height,
                          ": what lies over an image has its size"));
-  ImageChanges changes = changesOf(firstImage, planes.size, epoch, sample);
+  ImageChanges changes = changesOf(firstImage, planes.size, place.epoch, place.bucket, sample);
   ImageSize now = planes.size;
   for (const ImageChange &change : changes)
     now = sizeBehind(change, now);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Programs compute whole batches, and tell of each the mean of its losses and the number of its right answers. An
-// incomplete last batch is filled up with its last sample; what that added is known from one more batch, which consists
-// of that sample alone: mean losses of samples add up, whatever the loss is.
+// incomplete batch, the last one of a shape, is filled up with its last sample; what that added is known from one more
+// batch, which consists of that sample alone: mean losses of samples add up, whatever the loss is.
 
 #include "runtime/program/Evaluate.h"
 
@@ -114,17 +114,20 @@ Evaluation resultOf(const Losses &losses, const Tally &tally, const MetricChoice
 /// With other samples in the place of bad ones that were not known.
 std::optional<Evaluation> evaluateOnce(Session &session, const Program &program, const Entry &entry, Dataset &dataset,
                                        const MetricChoice &choice) {
-  std::vector<ForwardBatch> list = forwardBatches(dataset.samples(), program.batch);
-  const int64_t missing = program.batch - list.back().samples;
-  if (missing > 0)
-    list.push_back({dataset.samples() - 1, 0});
+  std::vector<ForwardBatch> list = dataset.forwardBatches();
+  std::vector<int64_t> missing(list.size(), 0); // samples in the batch before, of batches of one sample alone
+  for (size_t i = 0, whole = list.size(); i < whole; ++i)
+    if (const ForwardBatch batch = list[i]; batch.samples < program.batch) {
+      list.push_back({batch.first + batch.samples - 1, 0, batch.bucket});
+      missing.push_back(program.batch - batch.samples);
+    }
   Losses losses(program);
   Tally tally(program, choice);
   const bool whole = forwardAll(session, program, entry, dataset, list, [&](size_t i, const Batches &batches) {
     if (list[i].samples == 0)
-      return losses.add(session, batches, -missing, program.batch);
+      return losses.add(session, batches, -missing[i], program.batch);
     losses.add(session, batches, 1, 1);
-    tally.add(session, list[i].samples);
+    tally.add(session, dataset.shape(batches.bucket()), list[i].samples);
   });
   if (!whole)
     return std::nullopt;

@@ -21,7 +21,7 @@ std::vector<Flag> dataFlags() {
   return {
       {"--data", "DIR|KIND:PATH",
        "train on input.npy and target.npy in DIR, on 'synthetic' data, or on PATH of KIND imagefolder, segmentation, "
-       "cifar10, cifar100, idx, npz, safetensors, csv, tokens or shards",
+       "cifar10, cifar100, idx, npz, safetensors, csv, jsonl, tokens or shards",
        &Arguments::data},
       {"--shuffle", nullptr, "draw the order of each epoch from (seed, epoch) (default: the order of the files)",
        &Arguments::shuffle},
@@ -61,6 +61,11 @@ std::vector<Flag> dataFlags() {
        HUGE_VAL,
        false,
        {"stop", "skip", "keep"}},
+      {"--cut-long", nullptr, "cut samples that are larger than all shapes of the program (default: they are bad data)",
+       &Arguments::cutLong},
+      {"--pad", "NAME=N",
+       "what fills up shorter samples of this input (default: 0; of targets what --ignore-index says)",
+       &Arguments::pads},
       {"--evaluate", "DIR|KIND:PATH",
        "loss and metrics on these data: after every epoch and at the end, or, without --data, once",
        &Arguments::evaluate},

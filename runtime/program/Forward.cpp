@@ -5,16 +5,7 @@
 
 #include "runtime/program/Interrupt.h"
 
-#include <algorithm>
-
 namespace sluice {
-
-std::vector<ForwardBatch> forwardBatches(int64_t samples, int64_t batch) {
-  std::vector<ForwardBatch> batches;
-  for (int64_t first = 0; first < samples; first += batch)
-    batches.push_back({first, std::min(batch, samples - first)});
-  return batches;
-}
 
 bool forwardAll(Session &session, const Program &program, const Entry &entry, Dataset &dataset,
                 const std::vector<ForwardBatch> &list, const std::function<void(size_t, const Batches &)> &done) {
@@ -30,7 +21,7 @@ bool forwardAll(Session &session, const Program &program, const Entry &entry, Da
     const int64_t none = 0;
     if (program.correct.present)
       session.write(program.correct, &none);
-    session.enqueue(entry.evaluate);
+    session.enqueue(entry.evaluateOf(batches.bucket()));
     if (i + 1 < list.size()) {
       batches.prefetch({0, list[i + 1].first});
       batches.waitedSeconds();

@@ -11,14 +11,8 @@
 
 namespace sluice {
 
-/// One call of evaluate: `samples` samples from `first` on, filled up with the last sample of the data set to the batch
-/// that the program computes.
-struct ForwardBatch {
-  int64_t first = 0, samples = 0;
-};
-
-/// The batches of so many samples.
-std::vector<ForwardBatch> forwardBatches(int64_t samples, int64_t batch);
+/// One call of evaluate for each of Dataset::forwardBatches(), or of batches that begin at one of their samples.
+using ForwardBatch = BucketBatch;
 
 /// Runs evaluate on each and returns when all have run; the next one is gathered meanwhile. `done` is called in order
 /// when a batch's results can be read, with its index, the session synchronized. Overwrites both batch slots: a

@@ -106,7 +106,7 @@ class OutputTally {
 public:
   OutputTally(const Program &program, const MeasuredOutput &measured);
 
-  void add(Session &session, int64_t samples);
+  void add(Session &session, const Program &shape, int64_t samples);
   std::map<Measure, double> results() const;
 
 private:
@@ -116,11 +116,11 @@ private:
   void addLabels(const float *output, const float *target, int64_t samples);
   void addSquares(const float *output, const float *target, int64_t samples);
 
-  const Program &program;
+  const int64_t batch; ///< samples
   const MeasuredOutput &measured;
-  const Output &output;
-  const Scores scores;
-  const float ignored; ///< number of targets that do not count; a NaN, which none equals: all count
+  const bool probabilities; ///< its numbers are some
+  Scores scores;            ///< of the batch's shape
+  const float ignored;      ///< number of targets that do not count; a NaN, which none equals: all count
   Confusion counts;
   int64_t answered = 0, rightly = 0, amongFive = 0, numbers = 0;
   double absolute = 0;
@@ -136,8 +136,9 @@ public:
   Tally(const Program &program, const MetricChoice &choice);
 
   /// The first `samples` samples of the batch that evaluate has just left, whose targets lie in the slots of the
-  /// current batch. Copies both from the device, a few megabytes at a time.
-  void add(Session &session, int64_t samples);
+  /// current batch; `shape` is the program as such batches have it. Copies both from the device, a few megabytes at a
+  /// time.
+  void add(Session &session, const Program &shape, int64_t samples);
 
   /// Of the chosen metrics those that are found here; nothing is counted: none.
   std::map<Measure, double> results() const;

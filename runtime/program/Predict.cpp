@@ -53,6 +53,13 @@ void requireOutput(const Program &program, const Entry &entry, const std::string
     throw UsageError("--predict is not available: this program keeps no output of samples: its model ends in its own "
                      "loss and has no other output that begins with the batch, or its scores are computed in parts; "
                      "without --parts the model keeps them");
+  for (int bucket = 0; bucket < program.bucketCount; ++bucket)
+    for (int i = 0; i < program.outputCount; ++i) {
+      const Shape &largest = program.outputs[i].tensor.shape, &own = program.buckets[bucket].outputs[i].tensor.shape;
+      if (!std::equal(largest.dims, largest.dims + largest.rank, own.dims, own.dims + own.rank))
+        throw UsageError(text("--predict writes arrays of samples of one size, output '", program.outputs[i].name,
+                              "' has another in each bucket: compile with one extent for --predict"));
+    }
   checkPredictions(path, arrays);
 }
 
@@ -116,10 +123,10 @@ static std::unique_ptr<Predictions> predictOnce(const std::string &path, Predict
   if (isMaskFolder(path))
     samples.masks = maskFilesOf(program, dataset, maskValues);
   std::unique_ptr<Predictions> file = openPredictions(path, samples);
-  const std::vector<ForwardBatch> list = forwardBatches(dataset.samples(), program.batch);
-  const std::vector<const Output *> outputs = predictedBy(program);
-  std::vector<std::vector<float>> values(outputs.size());
-  const bool whole = forwardAll(session, program, entry, dataset, list, [&](size_t i, const Batches &) {
+  const std::vector<ForwardBatch> list = dataset.forwardBatches();
+  std::vector<std::vector<float>> values(predictedBy(program).size());
+  const bool whole = forwardAll(session, program, entry, dataset, list, [&](size_t i, const Batches &batches) {
+    const std::vector<const Output *> outputs = predictedBy(dataset.shape(batches.bucket()));
     for (size_t k = 0; k < outputs.size(); ++k)
       readOutput(session, outputs[k]->tensor, list[i].samples, values[k]);
     file->add(values, list[i].samples);

@@ -132,8 +132,9 @@ void printWhatIsTrained(const Program &program, const Dataset &data, const Argum
 
 void printReport(const Program &program, const Session &session, const StepTimes &times) {
   if (!times.seconds.empty())
-    std::printf("time:          %.6g s a step (median of %zu), predicted %.6g; %.4g samples/s\n", times.median(),
-                times.seconds.size(), times.predicted(program), times.samplesPerSecond(program));
+    std::printf("time:          %.6g s a step (median of %zu), predicted %.6g%s; %.4g samples/s\n", times.median(),
+                times.seconds.size(), times.predicted(program), program.bucketCount > 0 ? " for the largest shape" : "",
+                times.samplesPerSecond(program));
   std::printf("device memory: %zu of %zu bytes touched\n", session.peak(Space::Device), program.deviceBytes);
   std::printf("host memory:   %zu of %zu bytes touched\n", session.peak(Space::Host), program.hostBytes);
   if (program.others.storage)

@@ -130,7 +130,7 @@ void Step::enqueue(Batches &batches, RunState &run, const Dataset &dataset, Posi
   const bool whole = session.state.lastBatch();
   batches.advance();
   count(batches.counted());
-  session.enqueue(entry.step);
+  session.enqueue(entry.stepOf(batches.bucket()));
   session.leave(scalars);
   Position next = dataset.after(own, 1);
   if (whole) {
@@ -211,6 +211,11 @@ void Step::describeAll(LogFields &fields, const Dataset *data) const {
     losses.push_back(text(partNames[i], "=", program.outputs[i].loss, ",weight=", program.outputs[i].weight));
   if (!losses.empty())
     fields.push_back({"losses", losses});
+  std::vector<std::string> buckets;
+  for (int i = 0; i < program.bucketCount; ++i)
+    buckets.emplace_back(program.buckets[i].name);
+  if (!buckets.empty())
+    fields.push_back({"buckets", buckets});
   if (base.ranks > 1)
     fields.push_back({"ranks", int64_t{base.ranks}});
   if (units() > 1)

@@ -4,6 +4,7 @@
 
 #include "runtime/program/Metrics.h"
 
+#include "runtime/Errors.h"
 #include "runtime/program/TensorIO.h"
 
 #include <cmath>
@@ -17,18 +18,22 @@ bool MeasuredOutput::countsHits() const {
 }
 
 OutputTally::OutputTally(const Program &program, const MeasuredOutput &measured)
-    : program(program), measured(measured), output(program.outputs[measured.output]),
-      scores(scoresOf(program, output, measured.target).value_or(Scores{})),
+    : batch(program.batch), measured(measured), probabilities(program.outputs[measured.output].probabilities),
+      scores(scoresOf(program, program.outputs[measured.output], measured.target).value_or(Scores{})),
       ignored(scores.ignoreIndex == Loss::none ? NAN : static_cast<float>(scores.ignoreIndex)) {
   if (measured.has(Metric::Confusion))
     counts.assign(static_cast<size_t>(scores.classes), std::vector<int64_t>(static_cast<size_t>(scores.classes)));
-  const int64_t kinds = scores.kinds(program.batch);
+  const int64_t kinds = scores.kinds(batch);
   if (measured.countsHits())
     hits.resize(static_cast<size_t>(kinds));
   if (measured.has(Metric::Auc))
-    area.emplace(scores.classes > 0 ? RocArea::Kind::Classes : RocArea::Kind::Labels, kinds, output.probabilities);
+    area.emplace(scores.classes > 0 ? RocArea::Kind::Classes : RocArea::Kind::Labels, kinds, probabilities);
+  for (const Program &shape : shapesOf(program))
+    if (const auto other = scoresOf(shape, shape.outputs[measured.output], measured.target);
+        measured.has(Metric::R2) && other && other->answers != scores.answers)
+      throw UsageError("r2 is of outputs of one size, this program's have another in each bucket");
   if (measured.has(Metric::R2))
-    squares.emplace(scores.answers / program.batch);
+    squares.emplace(scores.answers / batch);
 }
 
 /// Samples [first, first + samples) of a tensor, in logical order.
@@ -46,10 +51,12 @@ static std::vector<Element> readSamples(Session &session, Tensor tensor, int64_t
   return values;
 }
 
-void OutputTally::add(Session &session, int64_t samples) {
+void OutputTally::add(Session &session, const Program &shape, int64_t samples) {
   constexpr size_t atOnce = size_t{8} << 20;
-  const Tensor target = session.batch(program.inputs[measured.target].slots);
-  const size_t sample = output.tensor.bytes() / static_cast<size_t>(program.batch);
+  const Output &output = shape.outputs[measured.output];
+  scores = scoresOf(shape, output, measured.target).value_or(Scores{});
+  const Tensor target = session.batch(shape.inputs[measured.target].slots);
+  const size_t sample = output.tensor.bytes() / static_cast<size_t>(batch);
   const int64_t piece = static_cast<int64_t>(std::max<size_t>(1, atOnce / std::max<size_t>(1, sample)));
   for (int64_t first = 0; first < samples; first += piece) {
     const int64_t count = std::min(piece, samples - first);
@@ -69,7 +76,7 @@ void OutputTally::add(Session &session, int64_t samples) {
 }
 
 void OutputTally::addClasses(const float *values, const int64_t *target, int64_t samples) {
-  const int64_t perSample = scores.answers / program.batch, groups = samples * perSample / scores.inner;
+  const int64_t perSample = scores.answers / batch, groups = samples * perSample / scores.inner;
   for (int64_t group = 0; group < groups; ++group)
     for (int64_t i = 0; i < scores.inner; ++i) {
       const int64_t right = target[group * scores.inner + i];
@@ -110,7 +117,7 @@ void OutputTally::addNumbers(const float *values, const float *target, int64_t e
 /// nowhere.
 void OutputTally::addLabels(const float *values, const float *target, int64_t samples) {
   const int64_t places = scores.inner, perSample = scores.labels * places;
-  const float bound = output.probabilities ? 0.5f : 0.0f;
+  const float bound = probabilities ? 0.5f : 0.0f;
   for (int64_t i = 0; i < samples * perSample; ++i) {
     if (target[i] == ignored)
       continue;
@@ -130,7 +137,7 @@ void OutputTally::addLabels(const float *values, const float *target, int64_t sa
 }
 
 void OutputTally::addSquares(const float *values, const float *target, int64_t samples) {
-  const int64_t perSample = scores.answers / program.batch;
+  const int64_t perSample = scores.answers / batch;
   for (int64_t n = 0; n < samples; ++n)
     squares->add(values + n * perSample, target + n * perSample);
 }
@@ -163,9 +170,9 @@ Tally::Tally(const Program &program, const MetricChoice &choice) {
       tallies.emplace_back(program, one);
 }
 
-void Tally::add(Session &session, int64_t samples) {
+void Tally::add(Session &session, const Program &shape, int64_t samples) {
   for (OutputTally &tally : tallies)
-    tally.add(session, samples);
+    tally.add(session, shape, samples);
 }
 
 std::map<Measure, double> Tally::results() const {

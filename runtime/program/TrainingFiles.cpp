@@ -105,6 +105,10 @@ void TrainingFiles::describeSkipped(LogFields &fields) const {
     fields.push_back({"skipped_evaluation_samples", evaluation->skipped()});
   if (prediction && prediction->skipped() > 0)
     fields.push_back({"skipped_prediction_samples", prediction->skipped()});
+  for (const auto &[data, name] :
+       {std::pair{training.get(), "padding_percent"}, {evaluation.get(), "evaluation_padding_percent"}})
+    if (data && data->filled().all > 0)
+      fields.push_back({name, data->filled().paddingPercent()});
 }
 
 void TrainingFiles::printSkipped() const {
@@ -114,6 +118,9 @@ void TrainingFiles::printSkipped() const {
     if (data && data->skipped() > 0)
       std::printf("%lld of %lld %s\n", static_cast<long long>(data->skipped()),
                   static_cast<long long>(data->samplesWithBad()), what);
+  for (const auto &[data, what] : {std::pair{training.get(), "training"}, {evaluation.get(), "evaluation"}})
+    if (data && data->filled().all > 0)
+      std::printf("padding:       %.2f %% of what %s read\n", data->filled().paddingPercent(), what);
 }
 
 void TrainingFiles::printNotes(const std::string &name) const {

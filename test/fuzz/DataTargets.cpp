@@ -26,11 +26,20 @@ constexpr Input pixels[] = {
     {"target", {}, host(0, {2, 8, 8}, Layout::RowMajor, DataType::I64), 3, -100, false, true},
 };
 
+constexpr Input longer[] = {
+    {"x", {}, host(0, {2, 4}), 0},
+    {"target", {}, host(0, {2}, Layout::RowMajor, DataType::I64), 3, Loss::none, false, true},
+};
+
 constexpr Output attached[] = {{"y", {}, 1, "softmax-cross-entropy"}};
 
 /// Two epochs of the data, as training reads them: with random changes of images, in random order.
-template <size_t inputs> Outcome readData(const std::string &where, const Input (&list)[inputs], bool skip) {
+template <size_t inputs>
+Outcome readData(const std::string &where, const Input (&list)[inputs], bool skip, const Bucket *buckets = nullptr,
+                 int bucketCount = 0) {
   Program program = {};
+  program.buckets = buckets;
+  program.bucketCount = bucketCount;
   program.batch = 2;
   program.inputs = list;
   program.inputCount = inputs;
@@ -73,6 +82,12 @@ Outcome runNpz(const std::string &input, const std::string &folder) {
 Outcome runTable(const std::string &input, const std::string &folder) {
   writeFile(folder + "/data.csv", input);
   return readData("csv:" + folder + "/data.csv", rows, input.size() % 2 == 0);
+}
+
+Outcome runJsonLines(const std::string &input, const std::string &folder) {
+  writeFile(folder + "/data.jsonl", input);
+  static constexpr Bucket buckets[] = {{"n=2", rows, attached, 0}, {"n=4", longer, attached, 0}};
+  return readData("jsonl:" + folder + "/data.jsonl", longer, input.size() % 2 == 0, buckets, 2);
 }
 
 /// Headers get the sums that are right, as somebody has them who means harm.

@@ -52,6 +52,7 @@ const std::vector<Target> &targets() {
       {"image", ".png", runImage, mutateText},
       {"npz", ".npz", runNpz, mutateText},
       {"table", ".csv", runTable, mutateText},
+      {"jsonlines", ".jsonl", runJsonLines, mutateText},
       {"shards", ".tar", runShards, mutateText},
       {"idx", ".gz", runIdx, mutateText},
       {"problem", ".json", runProblem, mutateText},

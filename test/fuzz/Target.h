@@ -60,6 +60,7 @@ Outcome runRecipe(const std::string &input, const std::string &folder);
 Outcome runImage(const std::string &input, const std::string &folder);
 Outcome runNpz(const std::string &input, const std::string &folder);
 Outcome runTable(const std::string &input, const std::string &folder);
+Outcome runJsonLines(const std::string &input, const std::string &folder);
 Outcome runShards(const std::string &input, const std::string &folder);
 Outcome runIdx(const std::string &input, const std::string &folder);
 Outcome runProblem(const std::string &input, const std::string &folder);

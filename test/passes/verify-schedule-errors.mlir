@@ -478,6 +478,54 @@ sched.program @v1_other device(512) host(0) base(512) {
 
 // -----
 
+// A batch of a larger shape arrives while a program runs: what that has on the host may not lie there.
+
+sched.program @v1_small device(768) host(512) base(512) {
+  %x = sched.buffer "x" device bytes(128) input("x") batch(0) at(0) : tensor<32xf32>
+  %staging = sched.buffer "x" host bytes(128) input("x") at(0) : tensor<32xf32>
+  %a = sched.buffer "a" device bytes(256) at(512) live(1, 2)
+  // expected-error @below {{V1: 'slot' of @v1_small shares bytes with 'x' of @v1_large, which outlives a step}}
+  %slot = sched.buffer "slot" host bytes(256) at(256) live(2, 2)
+  sched.run compute "f" ins() outs(%a : tensor<64xf32>) versions [] -> [1] calls [#sched.call<"", [], "run">] loc("fa")
+  %ready = sched.record compute "ready"
+  sched.wait d2h %ready
+  sched.copy d2h %a -> %slot versions 1 -> 1
+  %out = sched.record d2h "out"
+  sched.wait compute %out
+}
+sched.program @v1_large device(768) host(512) base(512) {
+  %x = sched.buffer "x" device bytes(512) input("x") batch(0) at(0) : tensor<128xf32>
+  %staging = sched.buffer "x" host bytes(512) input("x") at(0) : tensor<128xf32>
+}
+
+// -----
+
+// In common slots inputs may have sizes of their own, variables may not.
+
+sched.program @v1_inputs device(768) host(0) base(768) {
+  %x = sched.buffer "x" device bytes(128) input("x") batch(0) at(0) : tensor<32xf32>
+  %w = sched.buffer "w" device bytes(256) variable(@w) at(512)
+}
+sched.program @v1_sizes device(768) host(0) base(768) {
+  %x = sched.buffer "x" device bytes(512) input("x") batch(0) at(0) : tensor<128xf32>
+  // expected-error @below {{V1: 'w' has 128 bytes at 512, but 256 at 512 in another program}}
+  %w = sched.buffer "w" device bytes(128) variable(@w) at(512)
+}
+
+// -----
+
+// What outlives a step begins where the largest batch ends.
+
+sched.program @v1_first device(768) host(0) base(768) {
+  %w = sched.buffer "w" device bytes(256) variable(@w) at(256)
+}
+sched.program @v1_batch device(768) host(0) base(768) {
+  // expected-error @below {{V1: 'x' shares bytes with 'w', and both outlive a step}}
+  %x = sched.buffer "x" device bytes(512) input("x") batch(0) at(0) : tensor<128xf32>
+}
+
+// -----
+
 // expected-error @below {{is not placed; run sluice-assign-slots before}}
 sched.program @unplaced {
 }

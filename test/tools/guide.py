@@ -41,7 +41,7 @@ SUBSTITUTIONS = {
     "docs/fine-tuning.md": [('weights="DEFAULT"', "weights=None")],  # nothing is downloaded
 }
 # Pages that make their own models.
-NEEDS_REFERENCES = ["docs/fine-tuning.md", "docs/python.md"]
+NEEDS_REFERENCES = ["docs/fine-tuning.md", "docs/python.md", "docs/shapes.md"]
 # What a page's first script finds defined, as its reader has it.
 GIVEN = {
     "docs/python.md": """import torch

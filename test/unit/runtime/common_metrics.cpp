@@ -62,8 +62,8 @@ TEST(Metrics, TopFiveCountsWholeSamplesOnly) {
   const MetricChoice choice(scored.program, std::nullopt);
   EXPECT_EQ(choice.all(), (std::vector<Measure>{Metric::Loss, Metric::Accuracy, Metric::Top5}));
   Tally tally(scored.program, choice);
-  tally.add(session, 4); // 7 and 3 are among the first five
-  tally.add(session, 3); // the last one is filling
+  tally.add(session, scored.program, 4); // 7 and 3 are among the first five
+  tally.add(session, scored.program, 3); // the last one is filling
   EXPECT_EQ(tally.results().at(Metric::Top5), 4.0 / 7);
 }
 
@@ -76,7 +76,7 @@ TEST(Metrics, EqualScoresGoToTheFirstClass) {
     session.write(scored.labels, &right);
     const MetricChoice choice(scored.program, "top5,confusion");
     Tally tally(scored.program, choice);
-    tally.add(session, 1);
+    tally.add(session, scored.program, 1);
     EXPECT_EQ(tally.results().at(Metric::Top5), right < 5 ? 1 : 0);
     EXPECT_EQ(tally.confusion()[static_cast<size_t>(right)][0], 1);
   }
@@ -122,7 +122,7 @@ TEST(Metrics, MeanIouIsThatOfPlainSets) {
     const MetricChoice choice(scored.program, std::nullopt);
     EXPECT_TRUE(choice.has(Metric::MeanIou));
     Tally tally(scored.program, choice);
-    tally.add(session, 2);
+    tally.add(session, scored.program, 2);
     EXPECT_NEAR(tally.results().at(Metric::MeanIou), expected, 1e-12);
   }
 }
@@ -138,7 +138,7 @@ TEST(Metrics, TokensHaveTheirClassesLast) {
   EXPECT_EQ(MetricChoice(scored.program, std::nullopt).all(),
             (std::vector<Measure>{Metric::Loss, Metric::Accuracy, Metric::Perplexity}));
   Tally tally(scored.program, choice);
-  tally.add(session, 1);
+  tally.add(session, scored.program, 1);
   EXPECT_EQ(tally.confusion()[5][5], 1);
   EXPECT_EQ(tally.confusion()[1][0], 1);
 }
@@ -152,8 +152,8 @@ TEST(Metrics, MeanAbsoluteError) {
   const MetricChoice choice(scored.program, std::nullopt);
   EXPECT_EQ(choice.all(), (std::vector<Measure>{Metric::Loss, Metric::Mae}));
   Tally tally(scored.program, choice);
-  tally.add(session, 2);
-  tally.add(session, 1);
+  tally.add(session, scored.program, 2);
+  tally.add(session, scored.program, 1);
   EXPECT_EQ(tally.results().at(Metric::Mae), (0.5 + 0 + 2 + 96 + 0.5 + 0) / 6);
 }
 
@@ -168,7 +168,7 @@ TEST(Metrics, OfClassesAreThoseOfScikitLearn) {
   session.write(scored.labels, right.data());
   const MetricChoice choice(scored.program, "precision,recall,f1,auc");
   Tally tally(scored.program, choice);
-  tally.add(session, 8);
+  tally.add(session, scored.program, 8);
   const auto found = tally.results();
   EXPECT_NEAR(found.at(Metric::Precision), 0.6666666666666666, 1e-12);
   EXPECT_NEAR(found.at(Metric::Recall), 0.611111111111111, 1e-12);
@@ -190,7 +190,7 @@ TEST(Metrics, OfTwoClassesAndOfLabels) {
   session.write(two.labels, right.data());
   const MetricChoice area(two.program, "auc");
   Tally tally(two.program, area);
-  tally.add(session, 4);
+  tally.add(session, two.program, 4);
   EXPECT_DOUBLE_EQ(tally.results().at(Metric::Auc), 0.625); // of four pairs two are right and one is a tie
 
   // A label is answered where its logit is above 0, its probability above 1/2.
@@ -202,7 +202,7 @@ TEST(Metrics, OfTwoClassesAndOfLabels) {
     labels.output.probabilities = probabilities;
     const MetricChoice choice(labels.program, "precision,recall,f1,auc");
     Tally counted(labels.program, choice);
-    counted.add(session, 4);
+    counted.add(session, labels.program, 4);
     EXPECT_DOUBLE_EQ(counted.results().at(Metric::Precision), probabilities ? 1.0 / 2 : 2.0 / 3);
     EXPECT_DOUBLE_EQ(counted.results().at(Metric::Recall), probabilities ? 1.0 / 3 : 2.0 / 3);
     EXPECT_DOUBLE_EQ(counted.results().at(Metric::Auc), 0);
@@ -230,11 +230,11 @@ TEST(Metrics, RSquaredIsTheMeanOverNumbers) {
   session.write(scored.labels, targets.data());
   const MetricChoice choice(scored.program, "r2");
   Tally tally(scored.program, choice);
-  tally.add(session, 4);
+  tally.add(session, scored.program, 4);
   EXPECT_NEAR(tally.results().at(Metric::R2), 0.5956521739130435, 1e-12); // r2_score of scikit-learn
   const std::vector<float> diverged(8, NAN);
   session.write(scored.scores, diverged.data());
-  tally.add(session, 4);
+  tally.add(session, scored.program, 4);
   EXPECT_TRUE(std::isnan(tally.results().at(Metric::R2)));
 }
 
@@ -266,7 +266,7 @@ TEST(Metrics, LabelsOfPixelsAreThoseOfPlainSets) {
     expectError<UsageError>([&] { MetricChoice(scored.program, "r2"); }, "'r2' needs targets that all count");
     const MetricChoice choice(scored.program, "accuracy,mean_iou,precision,recall,f1,auc,mae");
     Tally tally(scored.program, choice);
-    tally.add(session, 2);
+    tally.add(session, scored.program, 2);
     const auto results = tally.results();
     EXPECT_EQ(results.at(Metric::Accuracy), static_cast<double>(rightly) / static_cast<double>(counted));
     EXPECT_NEAR(results.at(Metric::Mae), absolute / static_cast<double>(counted), 1e-12);

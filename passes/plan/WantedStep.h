@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// What of steps and evaluations does not depend on the budget: their problems, and keep's plans.
+#pragma once
+
+#include "passes/analysis/Storages.h"
+#include "passes/plan/EvaluationPlan.h"
+
+#include <vector>
+
+namespace sluice {
+
+/// A step with the evaluation of its bucket.
+struct WantedStep {
+  explicit WantedStep(mlir::func::FuncOp step) : step(step), storages(step) {}
+
+  mlir::func::FuncOp step;
+  Storages storages;
+  planner::Problem problem;
+  std::optional<EvaluationPlan> evaluation;
+  PlanSummary summary; ///< without a budget; keepArena is the largest of all steps, as percentages refer to it
+  int64_t evaluationBytes() const { return evaluation ? evaluation->arena() : 0; }
+};
+
+/// Adds the module's steps to `all`, in order of stepsOf(). `keep` gives keep's plan of a problem, which is that of a
+/// function of this name. Fails with an error where a step has none.
+mlir::LogicalResult
+planWithoutBudget(mlir::ModuleOp module, const planner::Profile &profile, const ProblemOptions &options,
+                  llvm::function_ref<planner::Answer(const planner::Problem &, const std::string &function)> keep,
+                  std::vector<WantedStep> &all);
+
+} // namespace sluice
