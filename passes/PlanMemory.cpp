@@ -65,8 +65,14 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
     if (!asked)
       return failWith(module, 2) << asked.error();
     const PlanRequest &request = *asked;
-    planner::Problem problem =
-        problemOfStep(module, step, storages, *known, {target, oneMemory, request.rate, request.errorBudget, home});
+    ProblemOptions asks{target, oneMemory, request.rate, request.errorBudget, home, ranks, {}};
+    if (!interconnect.empty()) {
+      Result<planner::Interconnect> between = planner::loadInterconnect(interconnect);
+      if (!between)
+        return module.emitError() << between.error();
+      asks.between = std::move(*between);
+    }
+    planner::Problem problem = problemOfStep(module, step, storages, *known, asks);
 
     planner::Answer keep = keepOf(problem, "step");
     if (auto *refused = std::get_if<planner::Refused>(&keep))
