@@ -3,7 +3,7 @@
 # What a step of two ranks on two hosts takes (hosts.sh), each with one thread on a core of its own, over a cable of some rate, by programs of one or several
 # compilers and by PyTorch's DDP over gloo, which run one after the other, ROUNDS times. Prints the fastest step of each. As root.
 #
-#   tools/bench/hosts_steps.sh MODEL.onnx BATCH STEPS ROUNDS RATE[,DELAY] SLUICEC... [-- PYTHON RANKS_TORCH_ARGUMENT...]
+#   tools/bench/hosts_steps.sh MODEL.onnx BATCH STEPS ROUNDS RATE SLUICEC... [-- PYTHON RANKS_TORCH_ARGUMENT...]
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 model=$1 batch=$2 steps=$3 rounds=$4 cable=$5
@@ -11,7 +11,7 @@ shift 5
 work=$(mktemp -d)
 # shellcheck source=hosts.sh
 source tools/bench/hosts.sh
-slow_down "${cable%%,*}" "$([ "${cable##*,}" = "$cable" ] || echo "${cable##*,}")"
+slow_down "$cable"
 
 programs=()
 while [ $# -gt 0 ] && [ "$1" != -- ]; do
