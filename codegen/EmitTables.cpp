@@ -64,6 +64,12 @@ std::string formOf(train::VariableOp variable) {
       .str();
 }
 
+/// The last fields of a variable that is a rank's share of what belongs to a parameter.
+std::string wholeOf(const Document &d, train::VariableOp variable) {
+  auto parameter = variable->getAttrOfType<FlatSymbolRefAttr>(train::shareOfAttribute);
+  return parameter ? ", nullptr, {}, " + d.nameOf(d.variableBuffer(parameter.getValue())) : std::string();
+}
+
 /// Exports hold a running average in place of what it averages: its row has that one's place in the template.
 void printVariables(const Document &d, llvm::raw_ostream &out) {
   llvm::DenseSet<Operation *> averaged; // which is exported in their place
@@ -79,7 +85,8 @@ void printVariables(const Document &d, llvm::raw_ostream &out) {
     out << "    {" << stringLiteral(train::tensorName(variable)) << ", " << d.nameOf(buffer) << ", "
         << roleOf(variable.getRole()) << ", " << initOf(variable) << ", " << variable.getFanIn() << ", "
         << variable.getFanOut() << ", " << offset
-        << (source ? ", " + stringLiteral(train::tensorName(source)) : std::string()) << formOf(variable) << "},\n";
+        << (source ? ", " + stringLiteral(train::tensorName(source)) : std::string()) << formOf(variable)
+        << wholeOf(d, variable) << "},\n";
   }
   out << "    {nullptr, none, Role::Constant, Init::Zero}, // end\n};\n\n";
 }

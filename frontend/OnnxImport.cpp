@@ -142,6 +142,8 @@ private:
         (*module)->setAttr(name, builder.getUnitAttr());
     if (!spec.ranks.empty()) {
       set(train::ranksAttribute, spec.ranks);
+      if (spec.shares > 0)
+        (*module)->setAttr(train::sharesAttribute, builder.getI64IntegerAttr(spec.shares));
       if (spec.accumulate)
         (*module)->setAttr(train::sumsAttribute, builder.getI64IntegerAttr(spec.batchSums));
     }

@@ -29,23 +29,48 @@ def Train_SumBatchesOp : Train_Op<"sum_batches", Train_UpdateTraits> {
 }
 
 def Train_AllReduceOp : Train_Op<"all_reduce", [Train_OwnKernel, MemoryEffects<[MemRead<Train_Variables>, MemWrite<Train_Variables>]>, Train_Costed,
-    AllTypesMatch<["x", "y"]>]> {
-  let extraClassDeclaration = Train_KernelFacts<"Update", object = "_reduce", results = ["_all"]>.decl # Train_RoleIs<"Reduce">.decl;
-  let summary = "the sum over all ranks, which each of them gets";
+    AttrSizedOperandSegments]> {
+  let extraClassDeclaration = Train_KernelFacts<"Update">.decl # Train_RoleIs<"Reduce">.decl # [{
+    ::llvm::StringRef resultSuffix(unsigned, bool) { return "_all"; }
+    /// The results without the room.
+    ::mlir::ResultRange getSums() { return (*this)->getResults().take_front(getXs().size()); }
+  }];
+  let summary = "the sums of several tensors over all ranks, which each of them gets, in one message";
   let description = [{
-    After the last batch of a step; nothing happens after the others. All ranks run the same program, so that they meet in the same order; none of these is
-    under a condition. `mean`: of a gradient, which is divided by the weight of all units; `weighted`: which each rank's batch is multiplied by first, where
-    nothing has done so. `ordered`: in the tree; else in the order that the library takes.
+    After the last batch of a step; nothing happens after the others. It runs on the comm stream, beside what computes: all ranks run the same program, so that
+    they meet in the same order; none of these is under a condition. `mean`: of gradients, which are divided by the weight of all units; `weighted`: which each
+    rank's batch is multiplied by first, where nothing has done so. `ordered`: in the tree; else in the order that the library takes.
 
-    What it receives lies in its scratch, a megabyte and some at most, whatever the number of ranks.
+    `room`, which linearize gives it, is where tensors are packed together and what others send is received: a variable of a megabyte or two at most, whatever
+    the number of ranks, which all of these ops have in common, one after the other.
+
+    - C1: a result of the type of each tensor, then, where there is one, the room.
 
     ```mlir
-    %all = train.all_reduce %dw {mean, ordered} : tensor<10x512xf32>
+    %all:2 = train.all_reduce %dw, %db {mean, ordered} : (tensor<10x512xf32>, tensor<10xf32>) -> (tensor<10x512xf32>, tensor<10xf32>)
+    %dw_all, %room2 = train.all_reduce %dw in %room {mean, ordered} : (tensor<10x512xf32>, tensor<6144xf32>) -> (tensor<10x512xf32>, tensor<6144xf32>)
     ```
   }];
-  let arguments = (ins Train_Float:$x, UnitAttr:$mean, UnitAttr:$weighted, UnitAttr:$ordered);
-  let results = (outs Train_Float:$y);
-  let assemblyFormat = "$x attr-dict `:` type($x)";
+  let arguments = (ins Variadic<Train_Float>:$xs, Optional<Train_Float>:$room, UnitAttr:$mean, UnitAttr:$weighted, UnitAttr:$ordered);
+  let results = (outs Variadic<Train_Float>:$made);
+  let assemblyFormat = "$xs (`in` $room^)? attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
+def Train_AllGatherOp : Train_Op<"all_gather", Train_UpdateTraits> {
+  let extraClassDeclaration = Train_KernelFacts<"Update">.decl # Train_RoleIs<"Gather">.decl;
+  let summary = "parameters of which each rank has updated its share are whole again in all of them";
+  let description = [{
+    After the last batch of a step, in one message, on the comm stream; nothing happens after the others. Shares are those of train.update {sharded}.
+
+    - C1: `parameters`, one or more, are variables with role parameter; each has a result.
+
+    ```mlir
+    %w3, %b3 = train.all_gather %w2, %b2 : (tensor<10x512xf32>, tensor<10xf32>) -> (tensor<10x512xf32>, tensor<10xf32>)
+    ```
+  }];
+  let arguments = (ins Variadic<Train_Float>:$parameters);
+  let results = (outs Variadic<Train_Float>:$gathered);
 }
 
 def Train_BatchStatisticsOp : Train_Op<"batch_statistics", [Pure, Train_OwnKernel, Train_Costed, AllTypesMatch<["mean", "rstd"]>]> {

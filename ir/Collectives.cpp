@@ -17,6 +17,16 @@ LogicalResult SumBatchesOp::verifySymbolUses(SymbolTableCollection &table) {
   return checkRoles(*this, table, getSums(), Role::Gradient);
 }
 
+LogicalResult AllReduceOp::verify() {
+  if (getXs().empty() || getNumResults() != getNumOperands()) // C1
+    return emitOpError() << "makes " << getNumResults() << " values of " << getNumOperands()
+                         << "; it sums one tensor or more, and makes a value of each and of its room";
+  for (auto [x, made] : llvm::zip(getOperands(), getResults())) // C1
+    if (x.getType() != made.getType())
+      return emitOpError() << "makes " << made.getType() << " of " << x.getType();
+  return success();
+}
+
 LogicalResult BatchStatisticsOp::verify() {
   const auto type = ranked(getShares());
   if (type.getRank() != 2 || type.getDimSize(0) != 2 || type.getDimSize(1) != extents(getMean())[0]) // C1
@@ -31,6 +41,13 @@ LogicalResult ApplyStatisticsOp::verifySymbolUses(SymbolTableCollection &table) 
   return checkRoles(*this, table, {getRunningMean(), getRunningVar()}, Role::State); // C1
 }
 
+LogicalResult AllGatherOp::verifySymbolUses(SymbolTableCollection &table) {
+  if (getParameters().empty() || getNumResults() != getNumOperands()) // C1
+    return emitOpError() << "makes " << getNumResults() << " values of " << getNumOperands()
+                         << "; it gathers one parameter or more, and makes a value of each";
+  return checkRoles(*this, table, getParameters(), Role::Parameter);
+}
+
 // In: what is added, sums; out: sums.
 KERNEL(SumBatchesOp) {
   SmallVector<Slot> sums;
@@ -39,10 +56,23 @@ KERNEL(SumBatchesOp) {
   return KernelCalls(*this).function("sumBatches", in(0), ArrayRef<Slot>(sums), getWeighted());
 }
 
+// In: tensors, room; out: sums, room.
 KERNEL(AllReduceOp) {
-  KernelCalls calls(*this);
-  return calls.object(arguments::AllReduce{calls.shape(in(0)), getMean(), getWeighted(), getOrdered()}, "run",
-                      {in(0), out(0), scratchSlot});
+  SmallVector<Slot> xs, sums;
+  for (size_t i = 0; i < getXs().size(); ++i) {
+    xs.push_back(in(static_cast<int64_t>(i)));
+    sums.push_back(out(static_cast<int64_t>(i)));
+  }
+  const Slot room = getRoom() ? in(static_cast<int64_t>(xs.size())) : noSlot;
+  return KernelCalls(*this).function("allReduce", room, ArrayRef<Slot>(xs), ArrayRef<Slot>(sums), getMean(),
+                                     getWeighted(), getOrdered());
+}
+
+KERNEL(AllGatherOp) {
+  SmallVector<Slot> parameters;
+  for (size_t i = 0; i < getParameters().size(); ++i)
+    parameters.push_back(out(static_cast<int64_t>(i)));
+  return KernelCalls(*this).function("allGather", {}, ArrayRef<Slot>(parameters));
 }
 
 KERNEL(BatchStatisticsOp) {

@@ -61,12 +61,6 @@ using Numbers = llvm::SmallVector<int64_t, 4>;
 /// those of the constructors.
 namespace arguments {
 
-struct AllReduce {
-  Shape x;
-  bool mean, weighted, ordered;
-  KERNEL_ARGUMENTS(AllReduce, x, mean, weighted, ordered)
-};
-
 struct Attention : AttentionOptions {
   AttentionPass pass;
   Shape q, k, v;
@@ -266,14 +260,13 @@ struct UpdateStatistics {
 #undef KERNEL_OPTIONS
 
 template <typename... A> struct KernelList {};
-using KernelTable =
-    KernelList<arguments::AllReduce, arguments::Attention, arguments::AveragePool, arguments::BatchNormInversion,
-               arguments::BatchNormStatistics, arguments::BatchStatistics, arguments::BroadcastTo,
-               arguments::CancellationCheck, arguments::Conv, arguments::ConvNorm, arguments::CtcLoss,
-               arguments::Dequantize, arguments::Embedding, arguments::GradientNorm, arguments::Lamb,
-               arguments::LayerNorm, arguments::Loss, arguments::Lrn, arguments::Mask, arguments::Matmul,
-               arguments::MaxPool, arguments::Packing, arguments::Pick, arguments::Recurrence, arguments::Reorder,
-               arguments::Resize, arguments::Slab, arguments::Softmax, arguments::SumTo, arguments::Top,
-               arguments::UpdateStatistics>;
+using KernelTable = KernelList<arguments::Attention, arguments::AveragePool, arguments::BatchNormInversion,
+                               arguments::BatchNormStatistics, arguments::BatchStatistics, arguments::BroadcastTo,
+                               arguments::CancellationCheck, arguments::Conv, arguments::ConvNorm, arguments::CtcLoss,
+                               arguments::Dequantize, arguments::Embedding, arguments::GradientNorm, arguments::Lamb,
+                               arguments::LayerNorm, arguments::Loss, arguments::Lrn, arguments::Mask,
+                               arguments::Matmul, arguments::MaxPool, arguments::Packing, arguments::Pick,
+                               arguments::Recurrence, arguments::Reorder, arguments::Resize, arguments::Slab,
+                               arguments::Softmax, arguments::SumTo, arguments::Top, arguments::UpdateStatistics>;
 
 } // namespace sluice

@@ -55,7 +55,8 @@ def Sched_Stream : I32EnumAttr<"Stream", "queue of work that runs in order", [
     I32EnumAttrCase<"ToHost", 1, "d2h">,
     I32EnumAttrCase<"ToDevice", 2, "h2d">,
     I32EnumAttrCase<"Codec", 3, "codec">,
-    I32EnumAttrCase<"Storage", 4, "storage">]> {
+    I32EnumAttrCase<"Storage", 4, "storage">,
+    I32EnumAttrCase<"Communication", 5, "comm">]> {
   let cppNamespace = "::sluice::sched";
 }
 
@@ -68,7 +69,8 @@ def Sched_Role : I32EnumAttr<"Role", "what an op of a step is there for, see run
     I32EnumAttrCase<"Encode", 5, "encode">,
     I32EnumAttrCase<"Decode", 6, "decode">,
     I32EnumAttrCase<"Check", 7, "check">,
-    I32EnumAttrCase<"Reduce", 8, "reduce">]> {
+    I32EnumAttrCase<"Reduce", 8, "reduce">,
+    I32EnumAttrCase<"Gather", 9, "gather">]> {
   let cppNamespace = "::sluice::sched";
 }
 

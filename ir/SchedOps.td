@@ -95,7 +95,7 @@ def Sched_BufferOp : Sched_Op<"buffer", [DeclareOpInterfaceMethods<OpAsmOpInterf
 }
 
 def Sched_RunOp : Sched_Op<"run", [AttrSizedOperandSegments]> {
-  let summary = "enqueues the kernels of one op on the compute stream, or what packs or unpacks a tensor on the codec stream";
+  let summary = "enqueues the kernels of one op on the compute stream, what packs or unpacks a tensor on the codec stream, or what all ranks compute together on the comm stream";
   let description = [{
     `kernel` is the mnemonic of the train op that it came from, `calls` what that op's HasKernel says; a fused op has its region instead, with its
     `channels` and `sums`. `ins` are read and `outs` written, in the order of the op's operands and results; types are those of the values there
@@ -113,7 +113,8 @@ def Sched_RunOp : Sched_Op<"run", [AttrSizedOperandSegments]> {
     - C3: a kernel works on device memory only.
     - C4: scratch is a buffer of its own: not among ins or outs, not persistent.
     - C5: as many versions as buffers in ins and in outs.
-    - C6: kernels run on compute, those with the role encode or decode also on codec; no kernel runs on a copy stream.
+    - C6: kernels run on compute, those with the role encode or decode also on codec, those with the role reduce or gather on comm alone, which has no others; no kernel runs
+      on a copy stream.
     - C7: it has calls, or a region with channels and sums; a channel is one of ins, a sum one of outs.
     - C8: calls name ins and outs that are there, and where there is a scratch, one of them takes it.
     - C9: ids are i64 and among the ins.

@@ -161,9 +161,10 @@ LogicalResult RunOp::verify() {
   if (failed(checkOperands(*this, "ins", getIns(), getInTypes(), getInFirstsAttr())) ||
       failed(checkOperands(*this, "outs", getOuts(), getOutTypes(), getOutFirstsAttr())))
     return failure();
-  const bool packs = getRole() == Role::Encode || getRole() == Role::Decode;
+  const bool packs = getRole() == Role::Encode || getRole() == Role::Decode, together = factsOf(getRole()).together;
   const StreamWork work = factsOf(getStream()).work;
-  if (work != StreamWork::Kernels && !(work == StreamWork::Codecs && packs)) // C6
+  if (together ? work != StreamWork::Collectives
+               : work != StreamWork::Kernels && !(work == StreamWork::Codecs && packs)) // C6
     return emitOpError() << "'" << getKernel() << "' does not run on " << stringifyStream(getStream());
   if (failed(checkRegion(*this)) || failed(checkCalls(*this)) || failed(checkIds(*this)))
     return failure();

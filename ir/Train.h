@@ -174,6 +174,13 @@ constexpr llvm::StringRef averageSuffix = "/ema", sumSuffix = "/gradient_sum";
 /// Of a module for several ranks: how gradients are summed, and how many sums of a rank's batches there are.
 constexpr const char *ranksAttribute = "train.ranks", *sumsAttribute = "train.sums", *orderedRanks = "ordered",
                      *fastRanks = "fast";
+/// The variable that its sums over ranks have as their room.
+constexpr llvm::StringRef roomName = "train/room";
+/// The same, of one whose ranks have shares of the optimizer's states: how many ranks it has at least.
+constexpr const char *sharesAttribute = "train.shares";
+
+/// Of a variable that holds a rank's share of what belongs to a parameter: that one's symbol.
+constexpr const char *shareOfAttribute = "train.share_of";
 
 /// Of a variable with init(copy): the symbol of the one whose value it takes.
 constexpr const char *copyOfAttribute = "train.copy_of";

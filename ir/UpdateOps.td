@@ -33,14 +33,17 @@ def Train_UpdateOp : Train_Op<"update", Train_UpdateTraits # [AttrSizedOperandSe
     - C1: `parameter` is a variable with role parameter and of the gradient's type.
     - C2: `states` are as many optimizer variables of its type as the rule keeps: sgd, adagrad and lion 1, adam, adamw, rmsprop and lamb 2; one more
       where the parameter is averaged.
+    - C3: `sharded`: each of several ranks changes its share of the parameter alone, elements one behind the other in its layout, and keeps their states
+      alone: each of these is a vector, shorter than the parameter unless that has one element. Rules that look at whole tensors, lamb, and averages have no shares.
 
     ```mlir
     %w2, %m2 = train.update(%dw, %w, %m) rule(sgd) : tensor<10x512xf32>
     %w2, %m2, %a2 = train.update(%dw, %w, %m, %a) norm(%n) rule(sgd) {averaged} : tensor<10x512xf32>
+    %w2, %m2 = train.update(%dw, %w, %m) rule(sgd) {sharded} : tensor<10x512xf32> keeping tensor<1280xf32>
     ```
   }];
   let arguments = (ins Train_Float:$gradient, Optional<Train_Scalar>:$norm, Train_Float:$parameter, Variadic<Train_Float>:$states,
-      Train_UpdateRule:$rule, UnitAttr:$averaged);
+      Train_UpdateRule:$rule, UnitAttr:$averaged, UnitAttr:$sharded);
   let results = (outs Variadic<Train_Float>:$updated);
   let assemblyFormat = ?; // the class's
   let hasCustomAssemblyFormat = 1;

@@ -148,6 +148,17 @@ LogicalResult sluice::train::checkRoles(Operation *op, SymbolTableCollection &ta
   return success();
 }
 
+/// C3 of an update.
+static LogicalResult checkShares(UpdateOp op) {
+  if (op.getRule() == UpdateRule::Lamb || op.getAveraged())
+    return op.emitOpError() << "has no shares of " << (op.getAveraged() ? "averages" : "what lamb takes norms of");
+  const int64_t whole = elements(op.getParameter().getType());
+  for (Value state : op.getStates())
+    if (const auto type = ranked(state); type.getRank() != 1 || type.getDimSize(0) > std::max<int64_t>(1, whole - 1))
+      return op.emitOpError() << "keeps " << type << " as a share of " << whole << " elements; it is a shorter vector";
+  return success();
+}
+
 // Not in verify(): MLIR asks this when the ops of the module are verified, so that symbols may be looked up.
 LogicalResult UpdateOp::verifySymbolUses(SymbolTableCollection &table) {
   const size_t wanted = stateSuffixes(getRule()).size() + (getAveraged() ? 1 : 0);
@@ -156,8 +167,10 @@ LogicalResult UpdateOp::verifySymbolUses(SymbolTableCollection &table) {
                          << (getAveraged() ? " with an average keeps " : " keeps ") << wanted;
   if (getNumResults() != wanted + 1) // C2
     return emitOpError() << "makes " << getNumResults() << " values of a parameter and " << wanted << " states";
+  if (getSharded() && failed(checkShares(*this)))
+    return failure();
   for (Value changed : getOperands().take_back(wanted + 1)) // C1, C2
-    if (changed.getType() != getGradient().getType())
+    if (changed.getType() != getGradient().getType() && !(getSharded() && changed != getParameter()))
       return emitOpError() << "has a gradient of " << getGradient().getType() << " for '"
                            << variableOf(changed).getValue() << "', which is " << changed.getType();
   return success(succeeded(checkRoles(*this, table, getParameter(), Role::Parameter)) &&
@@ -178,7 +191,8 @@ LogicalResult UpdateStatisticsOp::verifySymbolUses(SymbolTableCollection &table)
 
 unsigned CheckGradientsOp::changedOperand(unsigned result) { return result; }
 
-// All are of one type: (%gradient, %parameter, %states...) norm(%norm) rule(name) attributes : type
+// All are of one type, but states that are shares: (%gradient, %parameter, %states...) norm(%norm) rule(name)
+// attributes : type keeping type
 void UpdateOp::print(OpAsmPrinter &printer) {
   printer << "(" << getGradient() << ", " << getParameter();
   for (Value state : getStates())
@@ -189,6 +203,8 @@ void UpdateOp::print(OpAsmPrinter &printer) {
   printer << " rule(" << stringifyUpdateRule(getRule()) << ")";
   printer.printOptionalAttrDict((*this)->getAttrs(), {getRuleAttrName(), getOperandSegmentSizesAttrName()});
   printer << " : " << getGradient().getType();
+  if (getSharded())
+    printer << " keeping " << getStates()[0].getType();
 }
 
 // By hand, since one type is written for a number of results that the states give: one more than there are of them.
@@ -196,7 +212,7 @@ ParseResult UpdateOp::parse(OpAsmParser &parser, OperationState &result) {
   SmallVector<OpAsmParser::UnresolvedOperand> values;
   OpAsmParser::UnresolvedOperand norm;
   StringRef rule;
-  RankedTensorType type;
+  RankedTensorType type, kept;
   const SMLoc start = parser.getCurrentLocation();
   if (parser.parseOperandList(values, OpAsmParser::Delimiter::Paren))
     return failure();
@@ -214,16 +230,21 @@ ParseResult UpdateOp::parse(OpAsmParser &parser, OperationState &result) {
     return parser.emitError(at, "no update rule: ") << rule;
   if (parser.parseOptionalAttrDict(result.attributes) || parser.parseColonType(type))
     return failure();
+  kept = type;
+  if (succeeded(parser.parseOptionalKeyword("keeping")) && parser.parseType(kept))
+    return failure();
   const auto scalar = RankedTensorType::get({}, type.getElementType());
   if (parser.resolveOperand(values[0], type, result.operands) ||
       (clips && parser.resolveOperand(norm, scalar, result.operands)) ||
-      parser.resolveOperands(ArrayRef(values).drop_front(), type, result.operands))
+      parser.resolveOperand(values[1], type, result.operands) ||
+      parser.resolveOperands(ArrayRef(values).drop_front(2), kept, result.operands))
     return failure();
   const auto states = static_cast<int32_t>(values.size()) - 2;
   result.addAttribute(getRuleAttrName(result.name), UpdateRuleAttr::get(parser.getContext(), *known));
   result.addAttribute(getOperandSegmentSizesAttrName(result.name),
                       parser.getBuilder().getDenseI32ArrayAttr({1, clips ? 1 : 0, 1, states}));
-  result.addTypes(SmallVector<Type>(static_cast<size_t>(states) + 1, type));
+  result.addTypes(type);
+  result.addTypes(SmallVector<Type>(static_cast<size_t>(states), kept));
   return success();
 }
 

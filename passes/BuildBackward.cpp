@@ -12,6 +12,7 @@
 #include "ir/TensorName.h"
 #include "passes/Passes.h"
 #include "runtime/LossScale.h"
+#include "runtime/Ranks.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -31,6 +32,7 @@ namespace {
 struct UpdateRequest {
   UpdateRule rule;
   bool clipNorm, accumulate, average, scale;
+  int shares; ///< of the states, ranks that have one each at least; 0: states are whole
 };
 
 /// What the sweeps over the steps of a module, one for each bucket of shapes, have in common.
@@ -82,7 +84,7 @@ private:
   VariableOp addScalar(Location loc, StringRef name, Role role, Init init);
   void check(OpBuilder &builder);
   LogicalResult differentiate(OpBuilder &builder, Operation *op);
-  VariableOp addVariable(VariableOp parameter, StringRef suffix, Role role, Init init);
+  VariableOp addVariable(VariableOp parameter, StringRef suffix, Role role, Init init, RankedTensorType type);
   void finishGradient(OpBuilder &builder, Location loc, VariableOp parameter, Value gradient);
   void addNorm(OpBuilder &builder, const Waiting &one);
   void update(OpBuilder &builder, Location loc, VariableOp parameter, Value gradient);
@@ -157,15 +159,15 @@ void Sweep::seed(OpBuilder &builder, Value loss) {
   add(builder, loc, loss, gradient);
 }
 
-/// A variable of the parameter's type that belongs to it.
-VariableOp Sweep::addVariable(VariableOp parameter, StringRef suffix, Role role, Init init) {
+/// A variable that belongs to the parameter.
+VariableOp Sweep::addVariable(VariableOp parameter, StringRef suffix, Role role, Init init, RankedTensorType type) {
   VariableOp &made = shared.made[(parameter.getSymName() + suffix).str()];
   if (made)
     return made;
   OpBuilder behind(parameter);
   behind.setInsertionPointAfter(parameter);
-  made = VariableOp::create(behind, parameter.getLoc(), (parameter.getSymName() + suffix).str(), role, init,
-                            parameter.getType(), ElementsAttr(), 0, 0, StringAttr(), StringAttr());
+  made = VariableOp::create(behind, parameter.getLoc(), (parameter.getSymName() + suffix).str(), role, init, type,
+                            ElementsAttr(), 0, 0, StringAttr(), StringAttr());
   symbols.insert(made);
   if (parameter->hasAttr(tensorNameAttribute))
     made->setAttr(tensorNameAttribute, behind.getStringAttr(tensorName(parameter) + suffix));
@@ -177,7 +179,7 @@ VariableOp Sweep::addVariable(VariableOp parameter, StringRef suffix, Role role,
 /// after the check, which divides them by the scale.
 void Sweep::finishGradient(OpBuilder &builder, Location loc, VariableOp parameter, Value gradient) {
   if (request.accumulate) {
-    VariableOp sum = addVariable(parameter, sumSuffix, Role::Gradient, Init::Zero);
+    VariableOp sum = addVariable(parameter, sumSuffix, Role::Gradient, Init::Zero, parameter.getType());
     gradient = AccumulateOp::create(builder, loc, gradient, read(builder, sum));
   }
   if (!request.clipNorm && !scale)
@@ -210,8 +212,13 @@ void Sweep::check(OpBuilder &builder) {
 /// where the step begins, so that reads say where the bytes are needed.
 void Sweep::update(OpBuilder &builder, Location loc, VariableOp parameter, Value gradient) {
   SmallVector<Value> states;
+  RankedTensorType type = parameter.getType();
+  if (request.shares > 0) // that of the first rank, the longest
+    type = RankedTensorType::get({shareOf(type.getNumElements(), 0, request.shares).count}, type.getElementType());
   auto keep = [&](StringRef suffix, Init init) {
-    VariableOp state = addVariable(parameter, suffix, Role::Optimizer, init);
+    VariableOp state = addVariable(parameter, suffix, Role::Optimizer, init, type);
+    if (request.shares > 0)
+      state->setAttr(shareOfAttribute, FlatSymbolRefAttr::get(parameter.getSymNameAttr()));
     states.push_back(read(builder, state));
     return state;
   };
@@ -219,9 +226,10 @@ void Sweep::update(OpBuilder &builder, Location loc, VariableOp parameter, Value
     keep(suffix, Init::Zero);
   if (request.average)
     keep(averageSuffix, Init::Copy)->setAttr(copyOfAttribute, FlatSymbolRefAttr::get(parameter.getSymNameAttr()));
-  SmallVector<Type> types(states.size() + 1, parameter.getType());
-  UpdateOp::create(builder, loc, types, gradient, norm, read(builder, parameter), states, request.rule,
-                   request.average);
+  SmallVector<Type> types(states.size() + 1, type);
+  types.front() = parameter.getType();
+  UpdateOp::create(builder, loc, types, gradient, norm, read(builder, parameter), states, request.rule, request.average,
+                   request.shares > 0);
 }
 
 /// The updates that wait for all gradients, as part of what the last op's gradients are.
@@ -340,8 +348,13 @@ struct BuildBackward : sluice::impl::BuildBackwardBase<BuildBackward> {
       module.emitError() << "knows no optimizer '" << name.getValue() << "'; there are " << knownRules();
       return signalPassFailure();
     }
-    const UpdateRequest request{*rule, module->hasAttr("train.clip_norm"), module->hasAttr("train.accumulate"),
-                                module->hasAttr("train.average"), halfOf(module) && halfOf(module).isF16()};
+    auto shares = module->getAttrOfType<IntegerAttr>(sharesAttribute);
+    const UpdateRequest request{*rule,
+                                module->hasAttr("train.clip_norm"),
+                                module->hasAttr("train.accumulate"),
+                                module->hasAttr("train.average"),
+                                halfOf(module) && halfOf(module).isF16(),
+                                shares ? static_cast<int>(shares.getInt()) : 0};
     SharedVariables shared;
     for (func::FuncOp step : steps) {
       gradientOps -= step.getBody().front().getOperations().size();

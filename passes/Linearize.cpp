@@ -3,11 +3,13 @@
 //  0. choose the slabs that are pieces of what they are taken from, instead of copies;
 //  1. count, after every forward op, the ops whose activations a later forward op reads; where it is one, a stage ends;
 //  2. give every op the stage of its forward op;
-//  3. mark fused ops that may work in the bytes of an operand that nobody reads any more.
+//  3. give sums over ranks their room;
+//  4. mark ops that may work in the bytes of an operand that nobody reads any more.
 // Chain strategies plan by stages, and both the planner and the scheduler count bytes by storages, which follow from
 // pieces and from what works in place. All of that is decided here once, so that what was planned is what is scheduled.
 #include "passes/Passes.h"
 #include "passes/analysis/Storages.h"
+#include "runtime/Collective.h"
 
 #include "llvm/ADT/EquivalenceClasses.h"
 
@@ -134,7 +136,42 @@ private:
   }
 };
 
-/// Step 3. Values that share bytes are one class; an operand's class is free when no op after this one reads any of its
+/// Step 3. One variable for all sums, as large as the largest needs it: they run one after the other, each after the
+/// one before has left it.
+void giveRoom(ModuleOp module, Block &block) {
+  const auto sums = llvm::to_vector(block.getOps<AllReduceOp>());
+  int64_t room = 0;
+  for (AllReduceOp sum : sums) {
+    int64_t count = 0;
+    for (Value x : sum.getXs())
+      count += elements(x.getType());
+    room = std::max(room, roomOfSum(sum.getXs().size(), count, sum.getOrdered()));
+  }
+  if (room == 0 || llvm::any_of(sums, [](AllReduceOp sum) { return sum.getRoom(); }))
+    return;
+  SymbolTable symbols(module);
+  OpBuilder b(sums.front());
+  const auto type = RankedTensorType::get({room}, b.getF32Type());
+  OpBuilder variables(block.getParentOp());
+  auto variable = VariableOp::create(variables, module.getLoc(), roomName, Role::Gradient, Init::Zero, type,
+                                     ElementsAttr(), 0, 0, StringAttr(), StringAttr());
+  symbols.insert(variable);
+  Value place = ReadOp::create(b, NameLoc::get(variable.getSymNameAttr()), type, variable.getSymName());
+  copyOrdinal(sums.front(), place.getDefiningOp());
+  for (AllReduceOp sum : sums) {
+    b.setInsertionPoint(sum);
+    SmallVector<Type> types(sum->getResultTypes());
+    types.push_back(type);
+    auto placed = AllReduceOp::create(b, sum.getLoc(), types, sum.getXs(), place, sum.getMean(), sum.getWeighted(),
+                                      sum.getOrdered());
+    placed->setDiscardableAttrs(sum->getDiscardableAttrDictionary());
+    sum->replaceAllUsesWith(placed->getResults().drop_back());
+    sum.erase();
+    place = placed->getResults().back();
+  }
+}
+
+/// Step 4. Values that share bytes are one class; an operand's class is free when no op after this one reads any of its
 /// values.
 class InPlace {
 public:
@@ -155,8 +192,10 @@ public:
       else if (auto fused = dyn_cast<FusedOp>(op))
         mark(fused, fused.fullResults(),
              [&](unsigned i) { return i < fused.getInputs().size() && !fused.isChannel(i); });
-      else if (isa<LossBackwardOp, AllReduceOp>(op))
+      else if (isa<LossBackwardOp>(op))
         mark(&op, 1, [](unsigned i) { return i == 0; });
+      else if (auto sum = dyn_cast<AllReduceOp>(op))
+        markEach(sum);
       else if (auto product = dyn_cast<MatmulOp>(op); product && product.addsToMatrix() && !isForward(&op))
         mark(&op, 1, [](unsigned i) { return i == 2; });
     }
@@ -199,6 +238,26 @@ private:
     return llvm::any_of(op->getOperands(),
                         [&](Value other) { return other != operand && find(other) == find(operand); });
   }
+  bool mayTake(Operation *op, Value operand, Value result) {
+    return !isPiece(operand) && !sharesWithOther(op, operand) && operand.getType() == result.getType() &&
+           nobodyReadsLater(operand, op);
+  }
+  /// Each sum may take the bytes of its own part; the room is where it was.
+  void markEach(AllReduceOp op) {
+    SmallVector<int64_t> choice(op->getNumResults(), -1);
+    llvm::SmallDenseSet<Key> taken;
+    for (unsigned i = 0; i < op->getNumResults(); ++i) {
+      const bool isRoom = i == op.getXs().size();
+      if (isRoom || (mayTake(op, op->getOperand(i), op->getResult(i)) && taken.insert(find(op->getOperand(i))).second))
+        choice[i] = i;
+      count += choice[i] >= 0 && !isRoom;
+    }
+    for (auto [operand, result, chosen] : llvm::zip(op->getOperands(), op->getResults(), choice))
+      if (chosen >= 0)
+        unite(operand, result);
+    if (llvm::any_of(choice, [](int64_t c) { return c >= 0; }))
+      attr::set<attr::InPlace>(op, DenseI64ArrayAttr::get(op->getContext(), choice));
+  }
   /// The first `results` results of an op may take the bytes of operands that it reads no more once it wrote over them.
   void mark(Operation *op, unsigned results, llvm::function_ref<bool(unsigned)> mayBeWrittenOver) {
     SmallVector<int64_t> choice(op->getNumResults(), -1);
@@ -212,8 +271,7 @@ private:
     for (unsigned r = 0; r < results; ++r)
       for (unsigned i : order) {
         Value operand = op->getOperand(i);
-        if (isPiece(operand) || sharesWithOther(op, operand) || operand.getType() != op->getResult(r).getType() ||
-            !nobodyReadsLater(operand, op) || !taken.insert(find(operand)).second)
+        if (!mayTake(op, operand, op->getResult(r)) || !taken.insert(find(operand)).second)
           continue;
         choice[r] = i;
         ++count;
@@ -262,6 +320,7 @@ struct Linearize : sluice::impl::LinearizeBase<Linearize> {
           forward.push_back(&op);
       SmallVector<int64_t> stage = stagesOf(forward);
       markStages(block, stage);
+      giveRoom(getOperation(), block);
       if (failed(checkBytes(function)))
         return signalPassFailure();
       Pieces slabs;

@@ -7,7 +7,7 @@
 // | recompose | the frontend's ops, or any train ops | one op for what exports write as several | functions | no error: what it does not recognize stays |
 // | build-backward | forward ops that have gradients: none is fused yet | gradient and update ops, `train.forward`, `train.backward`, variables of the optimizer | @step; others read averages | an error: the op has no gradient rule |
 // | split (--parts) | gradient ops: none is fused yet | losses of rows with `first`, train.concat of their gradients, none of both forward | functions | an error: there are fused ops |
-// | reduce-gradients (--ranks) | updates; none is fused yet | train.all_reduce, train.sum_batches, no train.accumulate | @step | an error: no updates, or there are fused ops |
+// | reduce-gradients (--ranks) | updates; none is fused yet | train.all_reduce, train.sum_batches, train.all_gather, no train.accumulate | @step | an error: no updates, or there are fused ops |
 // | fuse-epilogues (cuda, 16 bits) | train.batch_norm and elementwise ops as they are | train.conv_statistics, train.conv_backward_norm | functions | an error: there are fused ops |
 // | fuse | build-backward, as train.fused has no gradient | no elementwise op outside of train.fused, no train.batch_norm | functions | an error of every later pass that needs kernels: the op has none (`checkKernels`) |
 // | assign-layouts | types without halves, no stages | `#train.layout<nhwc>`, train.reorder | functions | an error: there are halves, or stages |
@@ -145,10 +145,10 @@ def Split : Pass<"sluice-split", "::mlir::ModuleOp"> {
 
 def ReduceGradients : Pass<"sluice-reduce-gradients", "::mlir::ModuleOp"> {
   let summary = "sum gradients and statistics over all ranks, where the module is for several";
-  let description = [{ With the module attribute `train.ranks` ("ordered" or "fast"), in @step: what an update, a norm or a check reads is summed over all ranks first (train.all_reduce);
-    the mean over a step's batches becomes a rank's part of that sum, of `train.sums` digits (train.sum_batches); running statistics take what all batches of all ranks add to them.
+  let description = [{ With the module attribute `train.ranks` ("ordered" or "fast"), in @step: what an update, a norm or a check reads is summed over all ranks first (train.all_reduce), gradients that follow one another in one op, as many as fit a megabyte; readers come behind the next
+    such op; the mean over a step's batches becomes a rank's part of that sum, of `train.sums` digits (train.sum_batches); running statistics take what all batches of all ranks add to them. With `train.shares` parameters are gathered at the end of the step (train.all_gather).
     ```mlir
-    %all = train.all_reduce %dw {mean, ordered, weighted} : ... // then train.update(%all, ...) where train.update(%dw, ...) was
+    %all:2 = train.all_reduce %dw, %db {mean, ordered, weighted} : ... // then train.update(%all#0, ...) in place of train.update(%dw, ...), further down
     ``` }];
   let dependentDialects = ["::sluice::train::TrainDialect"]; let statistics = [Statistic<"reductions", "reductions", "sums over all ranks">];
 }

@@ -62,7 +62,7 @@ void sluice::addPasses(OpPassManager &pm, Level from, Level until, const Pipelin
   if (reaches(Level::Planned)) {
     pm.addPass(createPlanMemory({options.strategy, options.budget, options.device, options.profile, options.allowLossy,
                                  options.target, shrink, options.hostBudget, options.oneMemory, options.errorBudget,
-                                 options.home},
+                                 options.home, options.ranks, options.interconnect},
                                 cause));
     pm.addPass(createApplyPlan());
   }

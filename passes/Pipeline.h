@@ -35,6 +35,8 @@ struct PipelineOptions {
   int64_t parts = 1;               ///< of the rows of the largest loss (sluice-split)
   bool choosesParts = false;       ///< more parts where a budget has no plan with these
   bool fuseEpilogues = false;      ///< what BatchNorm asks of convolutions' results is theirs to compute
+  int ranks = 2;                   ///< of a program for several: how many plans are made for
+  std::string interconnect;        ///< between them; empty: processes of the profile's machine
   int level = 0;                   ///< that host programs are built for (runtime/CpuTable.h); 0: this machine's
 };
 

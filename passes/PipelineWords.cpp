@@ -47,6 +47,10 @@ struct PipelineWords : PassPipelineOptions<PipelineWords> {
                              llvm::cl::init(false)};
   Option<int> threads{*this, "threads", llvm::cl::desc("threads of host programs; 0: this machine's"),
                       llvm::cl::init(0)};
+  Option<int> ranks{*this, "ranks", llvm::cl::desc("of a module for several: how many the plan is made for"),
+                    llvm::cl::init(2)};
+  Option<std::string> interconnect{*this, "interconnect",
+                                   llvm::cl::desc("between them, a shipped name or a .json file")};
   Option<int> level{*this, "level", llvm::cl::desc("level of the processors of host programs; 0: this machine's"),
                     llvm::cl::init(0)};
 
@@ -68,6 +72,8 @@ struct PipelineWords : PassPipelineOptions<PipelineWords> {
     result.groupLaunches = groupLaunches;
     result.fuseEpilogues = fuseEpilogues;
     result.threads = threads;
+    result.ranks = ranks;
+    result.interconnect = interconnect;
     result.level = level;
     return result;
   }

@@ -63,10 +63,16 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
     Result<PlanRequest> asked = parsePlanRequest(strategy, allowLossy, oneMemory, errorBudget, home);
     if (!asked)
       return failWith(module, 2) << asked.error();
+    ProblemOptions asks{target, oneMemory, asked->rate, asked->errorBudget, home, ranks, {}};
+    if (!interconnect.empty()) {
+      Result<planner::Interconnect> between = planner::loadInterconnect(interconnect);
+      if (!between)
+        return module.emitError() << between.error();
+      asks.between = std::move(*between);
+    }
     std::vector<WantedStep> all;
     if (failed(planWithoutBudget(
-            module, *known, {target, oneMemory, asked->rate, asked->errorBudget, home},
-            [&](const auto &problem, const auto &name) { return keepOf(problem, name); }, all)))
+            module, *known, asks, [&](const auto &problem, const auto &name) { return keepOf(problem, name); }, all)))
       return failure();
     TooSmall tooSmall;
     for (WantedStep &one : all)

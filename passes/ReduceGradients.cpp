@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // reduce-gradients, in @step of a module for several ranks:
-//  1. every gradient that updates wait for is summed over all ranks, in front of the first op that asks for its norm,
-//  checks it or updates by it; where steps may have several batches, the mean over them becomes the rank's part of the
-//  sum;
-//  2. running statistics of BatchNorm take the shares of all ranks' batches, once its gradient has read those of its
-//  own.
-// Ops stay in their order, so that all ranks come to the sums in the same one.
+//  1. where steps may have several batches, the mean over them of each gradient becomes the rank's part of the sum over
+//  all ranks;
+//  2. gradients that follow one another are summed over all ranks in one op, as many as fit one message, behind the
+//  last of them;
+//  3. what reads them (norms, checks, updates) moves behind the next such op, so that compute has something to do until
+//  a sum is there: updates may wait, as nothing in the step reads what they write;
+//  4. running statistics of BatchNorm take the shares of all ranks' batches, which each batch has made once its
+//  gradient has read its own statistics, at the end of the step;
+//  5. where ranks update shares of parameters, these are gathered at the end of the step.
+// Ops stay in one order, so that all ranks come to the sums in the same one.
 #include "ir/TensorName.h"
 #include "passes/Passes.h"
+#include "runtime/Collective.h"
 
 namespace sluice {
 #define GEN_PASS_DEF_REDUCEGRADIENTS
@@ -26,37 +31,30 @@ struct RanksRequest {
   int64_t sums; ///< of a rank's batches, the digits of the counter; 0: a step has one batch
 };
 
-class Reducer {
+/// Tensors that are summed in one op, and what they are then.
+struct Bucket {
+  SmallVector<Value> own;
+  AllReduceOp sum;
+};
+
+/// What was made is part of what belongs to the forward op of this number.
+void number(Operation *first, Operation *last, int64_t ordinal) {
+  for (Operation *op = first; ordinal >= 0; op = op->getNextNode()) {
+    attr::set<attr::Backward>(op, Builder(op->getContext()).getI64IntegerAttr(ordinal));
+    if (op == last)
+      return;
+  }
+}
+
+/// Makes sums over a rank's batches, and over ranks.
+class Summing {
 public:
-  Reducer(ModuleOp module, func::FuncOp step, RanksRequest request)
+  Summing(ModuleOp module, func::FuncOp step, RanksRequest request)
       : symbols(module), step(step), request(request), builder(step.getContext()) {}
 
   int64_t reductions = 0;
 
-  void run() {
-    for (Value gradient : gradients())
-      reduceGradient(gradient);
-    for (auto update : llvm::make_early_inc_range(step.getOps<UpdateStatisticsOp>()))
-      reduceStatistics(update);
-  }
-
-private:
-  static bool reads(Operation *op) { return isa<UpdateOp, GradientNormOp, CheckGradientsOp>(op); }
-
-  /// Of all parameters, in the order of what reads them.
-  SmallVector<Value> gradients() {
-    llvm::SmallSetVector<Value, 16> found;
-    for (Operation &op : step.getOps()) {
-      if (auto update = dyn_cast<UpdateOp>(op))
-        found.insert(update.getGradient());
-      else if (auto norm = dyn_cast<GradientNormOp>(op))
-        found.insert(norm.getGradient());
-      else if (auto check = dyn_cast<CheckGradientsOp>(op))
-        found.insert(check.getGradients().begin(), check.getGradients().end());
-    }
-    return found.takeVector();
-  }
-
+protected:
   VariableOp addSum(VariableOp after, const Twine &name, RankedTensorType type) {
     OpBuilder there(after);
     there.setInsertionPointAfter(after);
@@ -79,30 +77,185 @@ private:
     return SumBatchesOp::create(builder, loc, types, x, sums, weighted).getResults().back();
   }
 
-  Value allReduce(Location loc, Value x, bool mean, bool weighted) {
-    ++reductions;
-    return AllReduceOp::create(builder, loc, x.getType(), x, mean, weighted, request.ordered);
+  /// In their order, as many in each op as go in one message.
+  SmallVector<Bucket> sumTogether(ArrayRef<Value> values, bool mean) {
+    SmallVector<Bucket> buckets;
+    int64_t filled = 0;
+    for (Value value : values) {
+      const int64_t count = elements(value.getType());
+      if (buckets.empty() || filled + count > reducedPiece) {
+        buckets.emplace_back();
+        filled = 0;
+      }
+      buckets.back().own.push_back(value);
+      filled += count;
+    }
+    for (Bucket &bucket : buckets)
+      sum(bucket, mean);
+    return buckets;
   }
 
-  void reduceGradient(Value gradient) {
-    Operation *made = gradient.getDefiningOp();
-    builder.setInsertionPointAfter(made);
-    auto mean = dyn_cast<AccumulateOp>(made);
-    Value own = gradient;
-    if (mean)
-      own = sumBatches(made->getLoc(), mean.getGradient(),
-                       symbols.lookup<VariableOp>(variableOf(mean.getSum()).getValue()), /*weighted=*/true);
-    const Value all = allReduce(made->getLoc(), own, /*mean=*/true, /*weighted=*/!mean);
-    gradient.replaceUsesWithIf(all, [](OpOperand &use) { return reads(use.getOwner()); });
-    number(made->getNextNode(), all.getDefiningOp(), ordinalOf(made));
+  void sum(Bucket &bucket, bool mean) {
+    ++reductions;
+    const Value last = bucket.own.back();
+    builder.setInsertionPointAfterValue(last);
+    const bool weighted = mean && request.sums == 0;
+    bucket.sum = AllReduceOp::create(builder, last.getLoc(), TypeRange(ValueRange(bucket.own)), bucket.own, Value(),
+                                     mean, weighted, request.ordered);
+    if (Operation *made = last.getDefiningOp())
+      number(bucket.sum, bucket.sum, ordinalOf(made));
+    for (auto [own, all] : llvm::zip(bucket.own, bucket.sum.getSums()))
+      own.replaceUsesWithIf(all, [](OpOperand &use) {
+        return isa<UpdateOp, GradientNormOp, CheckGradientsOp, ApplyStatisticsOp>(use.getOwner());
+      });
+  }
+
+  SymbolTable symbols;
+  func::FuncOp step;
+  const RanksRequest request;
+  OpBuilder builder;
+};
+
+/// Steps 1 to 3, and 5.
+class GradientSums : public Summing {
+public:
+  using Summing::Summing;
+
+  void run() {
+    const SmallVector<Value> gradients = ownGradients();
+    delayReaders(sumTogether(gradients, /*mean=*/true));
+    if (step->getParentOp()->hasAttr(sharesAttribute))
+      gatherParameters();
+  }
+
+private:
+  /// The values that are gradients among those that `op` reads.
+  static SmallVector<Value> gradientsOf(Operation *op) {
+    if (auto update = dyn_cast<UpdateOp>(op))
+      return {update.getGradient()};
+    if (auto norm = dyn_cast<GradientNormOp>(op))
+      return {norm.getGradient()};
+    if (auto check = dyn_cast<CheckGradientsOp>(op))
+      return SmallVector<Value>(check.getGradients());
+    return {};
+  }
+
+  /// Of all parameters, in the order in which they are made; what a rank adds up of its batches where it has several.
+  SmallVector<Value> ownGradients() {
+    llvm::SmallSetVector<Value, 16> found;
+    for (Operation &op : step.getOps())
+      for (Value gradient : gradientsOf(&op))
+        found.insert(gradient);
+    SmallVector<Value> own;
+    for (Value gradient : found)
+      own.push_back(addUp(gradient));
+    llvm::stable_sort(own, [](Value a, Value b) {
+      Operation *one = a.getDefiningOp(), *other = b.getDefiningOp(); // of an argument none, which is there first
+      return other && one != other && (!one || one->isBeforeInBlock(other));
+    });
+    return own;
+  }
+
+  /// The mean over a step's batches becomes the rank's part of the tree.
+  Value addUp(Value gradient) {
+    auto mean = gradient.getDefiningOp<AccumulateOp>();
     if (!mean)
-      return;
+      return gradient;
+    builder.setInsertionPointAfter(mean);
+    const Value own = sumBatches(mean->getLoc(), mean.getGradient(),
+                                 symbols.lookup<VariableOp>(variableOf(mean.getSum()).getValue()), /*weighted=*/true);
+    number(mean->getNextNode(), own.getDefiningOp(), ordinalOf(mean));
+    gradient.replaceAllUsesWith(own);
     Operation *sum = mean.getSum().getDefiningOp();
     mean->erase();
     if (sum->use_empty())
       sum->erase();
+    return own;
   }
 
+  /// Step 3. In their order, each behind the op that follows the last of those that it reads the sums of, and behind
+  /// what moved there before it. They then belong to where they are.
+  void delayReaders(ArrayRef<Bucket> buckets) {
+    llvm::DenseMap<Operation *, size_t> bucketOf;
+    for (auto [i, bucket] : llvm::enumerate(buckets))
+      bucketOf[bucket.sum] = i;
+    SmallVector<Operation *> readers;
+    for (Operation &op : step.getOps())
+      if (!gradientsOf(&op).empty())
+        readers.push_back(&op);
+    SmallVector<Operation *> last(buckets.size()); // that stands behind each sum
+    for (auto [i, bucket] : llvm::enumerate(buckets))
+      last[i] = bucket.sum;
+    for (Operation *op : readers) {
+      size_t behind = 0;
+      for (Value gradient : gradientsOf(op))
+        behind = std::max(behind, bucketOf.lookup(gradient.getDefiningOp()));
+      behind = std::min(behind + 1, buckets.size() - 1);
+      if (last[behind]->isBeforeInBlock(op))
+        continue;
+      move(op, last[behind], ordinalOf(buckets[behind].sum));
+      last[behind] = op;
+    }
+  }
+
+  /// With the variables that it alone reads.
+  void move(Operation *op, Operation *behind, int64_t ordinal) {
+    op->moveAfter(behind);
+    number(op, op, ordinal);
+    for (Value operand : op->getOperands())
+      if (auto read = operand.getDefiningOp<ReadOp>(); read && read->hasOneUse()) {
+        read->moveBefore(op);
+        number(read, read, ordinal);
+      }
+  }
+
+  /// Step 5.
+  void gatherParameters() {
+    Operation *end = step.getBody().front().getTerminator(), *last = end->getPrevNode();
+    builder.setInsertionPoint(end);
+    SmallVector<Value> together;
+    int64_t filled = 0;
+    const auto gather = [&] {
+      if (together.empty())
+        return;
+      auto made = AllGatherOp::create(builder, together.back().getLoc(), TypeRange(ValueRange(together)), together);
+      number(made, made, ordinalOf(last));
+      together.clear();
+      filled = 0;
+    };
+    for (auto update : step.getOps<UpdateOp>()) {
+      const int64_t count = elements(update.getParameter().getType());
+      if (filled + count > reducedPiece)
+        gather();
+      together.push_back(update.getResult(0));
+      filled += count;
+    }
+    gather();
+  }
+};
+
+/// Step 4.
+class StatisticsSums : public Summing {
+public:
+  using Summing::Summing;
+
+  void run() {
+    const auto updates = llvm::to_vector(step.getOps<UpdateStatisticsOp>());
+    SmallVector<std::pair<Value, UpdateStatisticsOp>> shares;
+    for (UpdateStatisticsOp update : updates)
+      shares.push_back({shareOf(update), update});
+    llvm::sort(shares, [](const auto &a, const auto &b) {
+      return a.first.getDefiningOp()->isBeforeInBlock(b.first.getDefiningOp());
+    });
+    SmallVector<Bucket> buckets =
+        sumTogether(llvm::map_to_vector(shares, [](const auto &one) { return one.first; }), /*mean=*/false);
+    auto next = shares.begin();
+    for (Bucket &bucket : buckets)
+      for (Value sum : bucket.sum.getSums())
+        apply((next++)->second, sum);
+  }
+
+private:
   /// Of what the update reads, in the backward half, so that nothing lives longer for it; else the step's last op.
   Operation *lastReader(UpdateStatisticsOp update) {
     Operation *last = nullptr;
@@ -113,13 +266,13 @@ private:
     return last ? last : step.getBody().front().getTerminator()->getPrevNode();
   }
 
-  void reduceStatistics(UpdateStatisticsOp update) {
+  /// What the batch adds, or the rank's batches together.
+  Value shareOf(UpdateStatisticsOp update) {
     Operation *last = lastReader(update);
     builder.setInsertionPointAfter(last);
     const Location loc = update.getLoc();
-    const int64_t channels = cast<RankedTensorType>(update.getMean().getType()).getDimSize(0),
-                  ordinal = ordinalOf(update);
-    const auto type = RankedTensorType::get({2, channels}, builder.getF32Type());
+    const auto type = RankedTensorType::get({2, cast<RankedTensorType>(update.getMean().getType()).getDimSize(0)},
+                                            builder.getF32Type());
     Value sum = BatchStatisticsOp::create(builder, loc, type, update.getMean(), update.getRstd(),
                                           update.getMomentumAttr(), update.getEpsilonAttr(), update.getCountAttr());
     if (request.sums > 0) {
@@ -129,31 +282,23 @@ private:
         name += "_";
       sum = sumBatches(loc, sum, addSum(running, name, type), /*weighted=*/false);
     }
-    sum = allReduce(loc, sum, /*mean=*/false, /*weighted=*/false);
-    auto applied = ApplyStatisticsOp::create(builder, loc, sum, update.getRunningMean(), update.getRunningVar(),
-                                             update.getMomentumAttr());
+    number(last->getNextNode(), sum.getDefiningOp(), ordinalOf(update));
+    return sum;
+  }
+
+  void apply(UpdateStatisticsOp update, Value sum) {
+    Operation *end = step.getBody().front().getTerminator(), *last = end->getPrevNode();
+    builder.setInsertionPoint(end);
+    auto applied = ApplyStatisticsOp::create(builder, update.getLoc(), sum, update.getRunningMean(),
+                                             update.getRunningVar(), update.getMomentumAttr());
+    number(applied, applied, ordinalOf(last));
     update->replaceAllUsesWith(applied);
     update->erase();
-    number(last->getNextNode(), applied, ordinal);
   }
-
-  /// What was made is part of what belongs to the forward op of this number.
-  void number(Operation *first, Operation *last, int64_t ordinal) {
-    for (Operation *op = first; ordinal >= 0; op = op->getNextNode()) {
-      attr::set<attr::Backward>(op, builder.getI64IntegerAttr(ordinal));
-      if (op == last)
-        return;
-    }
-  }
-
-  SymbolTable symbols;
-  func::FuncOp step;
-  const RanksRequest request;
-  OpBuilder builder;
 };
 
 /// The ops that the pass leaves.
-bool isReduced(Operation *op) { return isa<AllReduceOp, SumBatchesOp>(op); }
+bool isReduced(Operation *op) { return isa<AllReduceOp, SumBatchesOp, AllGatherOp>(op); }
 
 struct ReduceGradients : sluice::impl::ReduceGradientsBase<ReduceGradients> {
   void runOnOperation() override {
@@ -176,9 +321,12 @@ struct ReduceGradients : sluice::impl::ReduceGradientsBase<ReduceGradients> {
       return signalPassFailure();
     auto sums = module->getAttrOfType<IntegerAttr>(sumsAttribute);
     const bool accumulates = module->hasAttr("train.accumulate");
-    Reducer reducer(module, step, {word == orderedRanks, accumulates ? (sums ? sums.getInt() : 1) : 0});
-    reducer.run();
-    reductions = reducer.reductions;
+    const RanksRequest request{word == orderedRanks, accumulates ? (sums ? sums.getInt() : 1) : 0};
+    StatisticsSums statistics(module, step, request);
+    statistics.run();
+    GradientSums gradients(module, step, request);
+    gradients.run();
+    reductions = statistics.reductions + gradients.reductions;
   }
 };
 

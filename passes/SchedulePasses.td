@@ -92,7 +92,9 @@ def PlanMemory : Pass<"sluice-plan-memory", "::mlir::ModuleOp"> {
                  Option<"hostBudget", "host-budget", "int64_t", "-1", "largest host arena in bytes; 0: the next batch alone; -1: no limit">,
                  Option<"oneMemory", "one-memory", "bool", "false", "the budget is of both arenas, so that nothing is offloaded to the host">,
                  Option<"errorBudget", "error-budget", "double", "0", "relative error of the gradients that the plan may cause; 0: any">,
-                 Option<"home", "home", "Space", "Space::Host", "arena of what is offloaded", "HomeWords()">];
+                 Option<"home", "home", "Space", "Space::Host", "arena of what is offloaded", "HomeWords()">,
+                 Option<"ranks", "ranks", "int", "2", "of a module for several: how many the plan is made for">,
+                 Option<"interconnect", "interconnect", "std::string", "", "between them: a shipped name or a .json file; empty: the profile's own">];
 }
 
 def ApplyPlan : Pass<"sluice-apply-plan", "::mlir::ModuleOp"> {
@@ -242,8 +244,9 @@ def VerifySchedule : Pass<"sluice-verify-schedule", "::mlir::ModuleOp"> {
     - V8: a program that names the planned function that it computes has exactly one run or copy for each op of it, with the calls, types,
       scratch and region that the op asks for; ins are the contents that the op's operands became, pieces where views begin, outs are where its results are read.
       Runs of one kernel, half of the step and calls stand in the function's order.
-    - V9: in a module for several ranks, updates of parameters and running statistics, norms and checks read what all ranks have summed, once; the sums are
-      runs of compute, so that all ranks meet in one order. Other modules have none.
+    - V9: in a module for several ranks, updates of parameters and running statistics, norms and checks read what all ranks have summed, once, of the shape
+      that it had; where ranks update shares of parameters, each is gathered once behind its update, and nothing reads it in between; nothing else uses the room of sums. These runs are
+      those of one stream, so that all ranks meet in one order. Other modules have none.
 
     Changes nothing.
 

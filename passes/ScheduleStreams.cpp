@@ -2,7 +2,8 @@
 // schedule-streams, for each train function:
 //  1. the buffers, see ScheduledBuffers.h;
 //  2. the ops in program order: kernels on compute, offloads and prefetches on the streams that their arena has for
-//  them, each with the waits that it needs; packing and unpacking on codec likewise;
+//  them, each with the waits that it needs; packing and unpacking on codec, and what all ranks compute together on
+//  comm, likewise;
 //  3. the copies of the next batch, after the other copies from host memory, where they delay nothing;
 //  4. compute waits for every copy, so that a program ends with all streams joined;
 //  5. the function stays under another name, for verify-schedule to compare with.
@@ -50,6 +51,7 @@ private:
   void prefetch(train::PrefetchOp op);
   void encode(train::EncodeOp op);
   void decode(train::DecodeOp op);
+  void together(Operation *op);
   void kernel(Operation *op);
   LogicalResult checkContent(Operation *op);
 
@@ -65,7 +67,7 @@ private:
   StreamClocks clocks;
   Recorded begin; ///< before the first kernel
   const ScheduledBuffers buffers;
-  llvm::DenseMap<int, Recorded> copiedIn, copyingOut;           ///< by storage
+  llvm::DenseMap<int, Recorded> copiedIn, copyingOut;           ///< by storage, by ranks together as well
   llvm::DenseMap<int, Recorded> packed;                         ///< host or packed storage -> what fills it
   llvm::DenseMap<int, std::pair<int64_t, Operation *>> content; ///< storage -> how often it was written, by whom last
   llvm::DenseMap<Value, int64_t> contentOf;                     ///< value -> writes of its storage when it was made
@@ -136,6 +138,25 @@ void Scheduler::decode(train::DecodeOp op) {
   clocks.wait(loc, Stream::Codec, packed[source]);
   run(op, Stream::Codec);
   copiedIn[target] = clocks.record(loc, Stream::Codec, storages[target].name + "_ready");
+}
+
+/// After all that compute and copies have done to what it touches; compute then waits for it where it touches that
+/// next.
+void Scheduler::together(Operation *op) {
+  const SmallVector<int> reads = storages.reads(op), writes = storages.writes(op);
+  const Location loc = op->getLoc();
+  clocks.waitForCompute(loc, Stream::Communication, storages[writes.front()].name + "_ready");
+  for (const SmallVector<int> &touched : {reads, writes})
+    for (int storage : touched)
+      for (const auto *pending : {&copiedIn, &copyingOut})
+        if (auto found = pending->find(storage); found != pending->end())
+          clocks.wait(loc, Stream::Communication, found->second);
+  run(op, Stream::Communication);
+  const Recorded done = clocks.record(loc, Stream::Communication, storages[writes.front()].name + "_done");
+  for (int storage : reads)
+    copyingOut[storage] = done;
+  for (int storage : writes)
+    copiedIn[storage] = done;
 }
 
 /// Copies that it needs are waited for once: from then on compute is ordered after them.
@@ -234,6 +255,8 @@ LogicalResult Scheduler::schedule(Operation *op) {
     encode(pack);
   } else if (auto unpack = dyn_cast<train::DecodeOp>(op)) {
     decode(unpack);
+  } else if (auto run = dyn_cast<train::HasKernel>(op); run && sched::factsOf(run.role()).together) {
+    together(op);
   } else if (isa<train::HasKernel>(op)) {
     kernel(op);
   } else {

@@ -4,25 +4,30 @@
 #pragma once
 
 #include "runtime/Kernels.h"
+#include "runtime/Ranks.h"
 
 namespace sluice {
 
-/// y = the sum of all ranks' x, enqueued after the last batch of a step; nothing after the others. `weighted`: each
-/// rank's x is multiplied by its weight first (Session::unitWeights). `mean`: the sum is multiplied by
-/// StepState::meanFactor. Ordered: in the tree of sumInTree(). y may be x. Scratch: what it receives.
-class AllReduce : public Kernel {
-public:
-  AllReduce(Node node, Shape x, bool mean, bool weighted, bool ordered);
-  void run(Stream &, const Tensor &x, const Tensor &y, const Tensor &scratch) const;
+/// Elements that are summed at a time. Tensors that are no more together go in one message.
+constexpr int64_t reducedPiece = int64_t{1} << 18;
+/// The elements of the room that allReduce() needs for `tensors` tensors of so many elements together: where several
+/// are packed, and where an ordered sum receives what others send. Of a share that is rounded up, all others' pieces
+/// take at most mostRanks elements more than the piece.
+constexpr int64_t roomOfSum(size_t tensors, int64_t elements, bool ordered) {
+  const int64_t piece = elements < reducedPiece ? elements : reducedPiece;
+  return (tensors > 1 ? piece : 0) + (ordered ? piece + mostRanks : 0);
+}
 
-  /// Elements that are summed at a time, and those of scratch.
-  static constexpr int64_t piece = int64_t{1} << 18;
-  static int64_t scratchElements(int64_t elements);
+/// ys[i] = the sum of all ranks' xs[i], F32, enqueued after the last batch of a step; nothing after the others. Several
+/// tensors have reducedPiece elements at most together. `weighted`: each rank's tensors are multiplied by its weight
+/// first (Session::unitWeights). `mean`: sums are multiplied by StepState::meanFactor. Ordered: in the tree of
+/// sumInTree(). ys[i] may be xs[i]. Room: roomOfSum(), absent where that is 0.
+void allReduce(Stream &, const Tensor &room, TensorList xs, TensorList ys, bool mean, bool weighted, bool ordered,
+               Node node);
 
-private:
-  Shape x;
-  bool mean, weighted, ordered;
-};
+/// Each rank gets from each other one the share of these F32 parameters that that one has updated (shareOf() in
+/// Ranks.h), in place, after the last batch of a step.
+void allGather(Stream &, TensorList parameters, Node node);
 
 /// x of this batch, times StepState::unitWeight where it is weighted, joins the sums of the batches of a step, which
 /// are the digits of a binary counter, the last one open upwards. After the last batch the last one has the sum of all.

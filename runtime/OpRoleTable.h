@@ -10,10 +10,24 @@ namespace sluice {
 /// - Update: changes parameters, states or statistics, or prepares it.
 /// - Rerun: computes again what was dropped. Rebuild: computes what was dropped from what came later, or keeps what
 ///   that needs. Check: looks whether what was rebuilt can be trusted.
-/// - Reduce: adds up what all ranks have.
+/// - Reduce: adds up what all ranks have. Gather: gives all ranks what each of them has.
 /// - Encode, Decode: packs and unpacks in device memory. Offload, Prefetch: copies between the arenas.
 /// - Batch: brings the next batch.
-enum class OpRole { Compute, Loss, Update, Rerun, Rebuild, Encode, Decode, Check, Reduce, Offload, Prefetch, Batch };
+enum class OpRole {
+  Compute,
+  Loss,
+  Update,
+  Rerun,
+  Rebuild,
+  Encode,
+  Decode,
+  Check,
+  Reduce,
+  Gather,
+  Offload,
+  Prefetch,
+  Batch
+};
 
 /// The first one that copies have; runs have those before it.
 constexpr OpRole firstOfCopies = OpRole::Offload;
@@ -27,7 +41,8 @@ struct OpRoleFacts {
   const char *ending; ///< of a node's name in traces and profiles, where a plan runs several ops of one name for it
   const char *note;   ///< above its call in generated programs
   TimelineKind shown;
-  OpRole countedAs; ///< in reports of what a plan's actions take
+  OpRole countedAs;      ///< in reports of what a plan's actions take
+  bool together = false; ///< all ranks run it at once, on the stream for Collectives
 };
 
 /// In the order of the enumerators.
@@ -42,7 +57,8 @@ constexpr OpRoleFacts opRoleTable[] = {
     {OpRole::Decode, "Decode", "", "", TimelineKind::Codec, OpRole::Encode},
     {OpRole::Check, "Check", " (check)", "ends the step where what was rebuilt has lost its digits",
      TimelineKind::Kernel, OpRole::Rebuild},
-    {OpRole::Reduce, "Reduce", "", "adds up what all ranks have", TimelineKind::Update, OpRole::Reduce},
+    {OpRole::Reduce, "Reduce", "", "adds up what all ranks have", TimelineKind::Copy, OpRole::Reduce, true},
+    {OpRole::Gather, "Gather", "", "gives all ranks what each has updated", TimelineKind::Copy, OpRole::Gather, true},
     {OpRole::Offload, "Offload", "", "", TimelineKind::Copy, OpRole::Offload},
     {OpRole::Prefetch, "Prefetch", "", "", TimelineKind::Copy, OpRole::Offload},
     {OpRole::Batch, "Batch", "", "", TimelineKind::Copy, OpRole::Batch},

@@ -34,9 +34,14 @@ struct Variable {
   int64_t exportOffset = -1;    ///< byte offset of its raw data in the export template, -1: not in it
   const char *source = nullptr; ///< Init::Copy: name of the other variable
   Quantization form = {};       ///< in which `tensor` holds a matrix of floats, a constant
+  /// Of an optimizer's state of which `tensor` is this rank's share: the tensor that it belongs to, in the same order;
+  /// else absent.
+  Tensor whole = {};
 
   /// Type and shape of what files of weights have.
   Tensor asFloats() const { return form ? as(tensor, {form.rows, form.columns}) : tensor; }
+  /// What checkpoints have of it.
+  const Tensor &saved() const { return whole.present ? whole : tensor; }
 };
 
 /// One model input or the target: its device slots (the next batch arrives while a step runs) and its staging slot in
@@ -165,6 +170,7 @@ struct Program {
   bool averages = false;                ///< parameters have running averages, which evaluate and export use
   const char *reduce = nullptr;         ///< for several ranks: whose sums are "ordered", or "fast"
   int64_t mostBatches = 0;              ///< that an ordered sum takes of a rank; 0: no limit
+  int leastRanks = 1;                   ///< each of which has room for its share of the optimizer's states
   const char *weightsFile = nullptr;    ///< name beside the executable, or null when nothing is read
   const char *exportTemplate = nullptr; ///< name beside the executable, or null
   enum class Optimizer { Sgd, Adam, AdamW, Adagrad, RmsProp, Lamb, Lion } optimizer;

@@ -73,6 +73,16 @@ private:
   std::vector<std::string> nodes;
 };
 
+/// Elements of a tensor that one of several ranks sees to.
+struct Share {
+  int64_t first, count;
+};
+/// As even as can be with shares of one length, the last ones shorter or empty.
+constexpr Share shareOf(int64_t elements, int rank, int ranks) {
+  const int64_t length = (elements + ranks - 1) / ranks, first = rank * length < elements ? rank * length : elements;
+  return {first, length < elements - first ? length : elements - first};
+}
+
 /// The most that a program takes: what sums receive from them has a place in the budget.
 constexpr int mostRanks = 1024;
 

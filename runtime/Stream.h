@@ -278,10 +278,12 @@ public:
   std::array<std::unique_ptr<Stream>, streamCount> streams; ///< by StreamId
   Stream &stream(StreamId id) const { return *streams[indexOf(id)]; }
   Stream &compute = stream(StreamId::Compute), &toHost = stream(StreamId::ToHost),
-         &toDevice = stream(StreamId::ToDevice), &codec = stream(StreamId::Codec), &storage = stream(StreamId::Storage);
+         &toDevice = stream(StreamId::ToDevice), &codec = stream(StreamId::Codec), &storage = stream(StreamId::Storage),
+         &communication = stream(StreamId::Communication);
   StepState state;
   std::map<int, ParameterGroup> groups; ///< by the parameter's number
   Ranks *ranks = nullptr;               ///< that train together; null: this process alone
+  bool sharesStates = false;            ///< each of them updates its share of a parameter, and has states of that alone
   std::vector<float> unitWeights;       ///< in the last batch: of each rank's, where steps have one batch of each
   int batchParity = 0;
 };

@@ -11,11 +11,12 @@
 namespace sluice {
 
 /// A stream is a queue of work that runs in order, beside the other streams.
-enum class StreamId { Compute, ToHost, ToDevice, Codec, Storage };
+enum class StreamId { Compute, ToHost, ToDevice, Codec, Storage, Communication };
 
-/// What a stream carries: kernels, copies between the device and another arena, or kernels that pack and unpack beside
-/// those of the step. Which copies are whose, arenaTable says.
-enum class StreamWork { Kernels, Copies, Codecs };
+/// What a stream carries: kernels, copies between the device and another arena, kernels that pack and unpack beside
+/// those of the step, or what all ranks compute together: one stream has all of that, so that they meet in one order.
+/// Which copies are whose, arenaTable says.
+enum class StreamWork { Kernels, Copies, Codecs, Collectives };
 
 struct StreamFacts {
   StreamId id;
@@ -25,7 +26,7 @@ struct StreamFacts {
   StreamWork work;
   /// Cuda alone: the stream has the greatest priority, because its kernels are few blocks that would wait for those of
   /// a kernel that fills the device; a graph's kernels inherit it. The host's runtime does not read it: there, what
-  /// runs on a stream that is not for Kernels yields to what runs on those that are (leaveRunningThreadsAlone() in
+  /// runs on a stream for Copies or Codecs yields to what runs on others (leaveRunningThreadsAlone() in
   /// host/Stream.cpp). The planner's simulator knows no priorities.
   bool urgent;
 };
@@ -37,6 +38,7 @@ constexpr StreamFacts streamTable[] = {
     {StreamId::ToDevice, "h2d", "to device", "toDevice", StreamWork::Copies, true},
     {StreamId::Codec, "codec", "codec", "codec", StreamWork::Codecs, true},
     {StreamId::Storage, "storage", "storage", "storage", StreamWork::Copies, false},
+    {StreamId::Communication, "comm", "communication", "communication", StreamWork::Collectives, false},
 };
 constexpr int streamCount = sizeof(streamTable) / sizeof(streamTable[0]);
 
@@ -58,8 +60,9 @@ constexpr bool isLast(StreamId stream) {
   case StreamId::ToHost:
   case StreamId::ToDevice:
   case StreamId::Codec:
-    return false;
   case StreamId::Storage:
+    return false;
+  case StreamId::Communication:
     return true;
   }
   return false;

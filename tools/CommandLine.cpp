@@ -27,16 +27,15 @@ struct Words {
   std::string emit = "binary", optimizer = "sgd", init = "keep", dropout = "keep";
   std::string target = factsOf(Target::Host).name, precision = "fp32", adapter, frozen, classWeights, launches,
               epilogues, hostBudget, stateHome = "device", workspaceLimit, allowLossy, errorBudget, batch, threads,
-              parts, ranks, reduce;
+              parts, ranks, reduce, shard;
   std::vector<std::string> losses, dims, batchDims, inputs, limits, batchNorm, freeze, train;
 };
 
 /// Options declared after it are of this group of --help.
 void beginGroup(CLI::App &app, const char *heading) { app.option_defaults()->group(heading); }
 
-/// An option that may be given several times, one value each.
 void addList(CLI::App &app, const char *name, std::vector<std::string> &to, const std::string &help, const char *text) {
-  app.add_option(name, to, help)->option_text(text)->allow_extra_args(false);
+  app.add_option(name, to, help)->option_text(text)->allow_extra_args(false); // several times, one value each
 }
 
 void declareModel(CLI::App &app, DriverOptions &o, Words &w) {
@@ -81,8 +80,10 @@ void declareTraining(CLI::App &app, DriverOptions &o, Words &w) {
   app.add_flag("--clip-norm", o.spec.clipNorm,
                "the program may clip gradients by the norm of all of them, which live until the end of the step");
   app.add_flag("--accumulate", o.spec.accumulate, "a step of the program may have several batches");
-  app.add_option("--ranks", w.ranks, ranksHelp)->option_text("mpi");
+  app.add_option("--ranks", w.ranks, ranksHelp)->option_text("mpi|N");
+  app.add_option("--interconnect", o.pipeline.interconnect, interconnectHelp)->option_text("NAME|FILE");
   app.add_option("--reduce", w.reduce, reduceHelp)->option_text("ordered[,batches=N]|fast");
+  app.add_option("--shard", w.shard, shardHelp)->option_text("states,ranks=N");
   app.add_flag("--ema", o.spec.average, "the program averages the weights, and evaluates and exports their average");
   app.add_option("--init", w.init, "values of the model file, or drawn from the program's --seed (default keep)")
       ->option_text("keep|kaiming|xavier");
@@ -288,7 +289,7 @@ Status convert(const Words &w, DriverOptions &o) {
       [&] { return takeMemory(w.hostBudget, w.workspaceLimit, o); },
       [&] { return takeStateHome(w.stateHome, o.pipeline); },
       [&] { return takeParts(w.parts, o.pipeline); },
-      [&] { return takeRanks(w.ranks, w.reduce, o); },
+      [&] { return takeRanks(w.ranks, w.reduce, w.shard, o); },
       [&] { return takeLossy(w.allowLossy, w.errorBudget, o); },
       [&] { return checkStrategy(o.pipeline.strategy); },
       [&] { return refuseBuckets(o); },

@@ -12,6 +12,7 @@
 #include "runtime/Printable.h"
 #include "runtime/program/Report.h"
 #include "tools/Check.h"
+#include "tools/Cluster.h"
 #include "tools/Compilation.h"
 #include "tools/Destinations.h"
 #include "tools/Emit.h"
@@ -113,6 +114,8 @@ void printMade(const DriverOptions &options, ModuleOp module) {
 int compileModel(const DriverOptions &options) {
   if (options.emit == Emit::Report && !options.check)
     return writeReport(options);
+  if (!options.pipeline.interconnect.empty() && !options.check)
+    return predictCluster(options);
   Result<OnnxFile> file = OnnxFile::read(options.model, options.spec.limits);
   if (!file)
     return fail(1, file.error());

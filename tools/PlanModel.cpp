@@ -61,11 +61,27 @@ ModelProblem PlannedModel::problem() {
   if (!request)
     return fail(2, request.error());
   Storages storages(step);
-  result.problem = problemOfStep(compilation.module(), step, storages, *profile,
-                                 {options.pipeline.target, options.pipeline.oneMemory, request->rate,
-                                  request->errorBudget, options.pipeline.home});
+  ProblemOptions asks{options.pipeline.target,
+                      options.pipeline.oneMemory,
+                      request->rate,
+                      request->errorBudget,
+                      options.pipeline.home,
+                      options.pipeline.ranks,
+                      {}};
+  if (const std::string &name = options.pipeline.interconnect; !name.empty()) {
+    Result<planner::Interconnect> between = planner::loadInterconnect(name);
+    if (!between)
+      return fail(1, between.error());
+    asks.between = std::move(*between);
+  }
+  result.problem = problemOfStep(compilation.module(), step, storages, *profile, asks);
   result.options = request->options;
   result.device = profile->device;
+  result.memory = profile->memory;
+  for (auto variable : compilation.module().getOps<train::VariableOp>())
+    if (auto parameter = variable->getAttrOfType<FlatSymbolRefAttr>(train::shareOfAttribute))
+      result.shared.push_back(
+          compilation.module().lookupSymbol<train::VariableOp>(parameter.getAttr()).getType().getNumElements());
   return result;
 }
 

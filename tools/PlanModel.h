@@ -21,6 +21,8 @@ struct ModelProblem {
   planner::Problem problem;
   planner::Options options; ///< what the compiled program may do
   std::string device;
+  planner::Bytes memory = 0;       ///< of the device; 0: unknown
+  std::vector<int64_t> shared;     ///< elements of each optimizer state of which ranks have shares
   std::vector<std::string> inputs; ///< files that were read
   int status = 0;                  ///< exit status when something is wrong
   std::string error; ///< empty: `problem` is valid, unless status says that the command line was the matter

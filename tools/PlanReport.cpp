@@ -231,11 +231,11 @@ static ReportJson streams(const Sweep &sweep, const Timeline &timeline) {
   ReportTimeline chart("Streams", "ms", rows,
                        {"forward", "forward again", "backward", "update", "copy", "encode, decode, invert"});
   for (const Event &e : timeline.events) {
-    const bool ran = e.what == Event::What::Run || e.what == Event::What::Rerun;
+    const bool ran = e.what == Event::What::Run || e.what == Event::What::Rerun || e.what == Event::What::Exchange;
     const std::string what = ran ? sweep.problem.ops[e.op].name : sweep.problem.buffers[e.buffer].name;
     const Phase phase = ran ? sweep.problem.ops[e.op].phase : Phase::Forward;
     int kind = e.stream == Stream::Compute ? 5 : 4;
-    if (ran)
+    if (ran && e.what != Event::What::Exchange)
       kind = e.what == Event::What::Rerun ? 1 : phase == Phase::Forward ? 0 : phase == Phase::Backward ? 2 : 3;
     chart.add(rowOf[indexOf(e.stream)], kind, 1000 * e.start, 1000 * e.end, what);
   }

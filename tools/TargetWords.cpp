@@ -5,6 +5,7 @@
 #include "codegen/Toolchain.h"
 #include "passes/kernels/HostKernels.h"
 #include "runtime/CpuTable.h"
+#include "runtime/Ranks.h"
 #include "runtime/TargetTable.h"
 #include "runtime/host/Processor.h"
 
@@ -84,14 +85,47 @@ static Status takeMostBatches(const std::string &word, TrainingSpec &spec) {
   return Success{};
 }
 
-Status takeRanks(const std::string &ranks, const std::string &reduce, DriverOptions &o) {
+/// What an update does by elements alone has shares.
+static Status takeShares(const std::string &word, TrainingSpec &spec) {
+  const std::string states = "states,ranks=";
+  int64_t ranks = 0;
+  if (word.compare(0, states.size(), states) != 0 || !isNumber(word.substr(states.size()), mostRanks, ranks) ||
+      ranks < 2)
+    return Error{"--shard takes states,ranks=N, N from 2 to " + std::to_string(mostRanks) +
+                 ", the least number of "
+                 "ranks that the program is started with, not '" +
+                 word + "'"};
+  spec.shares = static_cast<int>(ranks);
+  if (spec.optimizer == Optimizer::Lamb)
+    return Error{"--shard=states is not for --optimizer=lamb, whose rates follow from norms of whole parameters"};
+  if (spec.average)
+    return Error{"--shard=states is not for --ema, whose averages evaluation reads whole"};
+  return Success{};
+}
+
+Status takeRanks(const std::string &ranks, const std::string &reduce, const std::string &shard, DriverOptions &o) {
   const std::string ordered = "ordered,batches=";
   if (ranks.empty())
-    return reduce.empty() ? Status(Success{})
-                          : Error{"--reduce=" + reduce + " is for --ranks=mpi, a program for several processes"};
-  if (ranks != "mpi")
-    return Error{"--ranks knows no '" + ranks + "'; there is mpi"};
-  if (o.pipeline.target != Target::Host)
+    for (const auto &[flag, word] :
+         {std::pair("--reduce=", reduce), {"--shard=", shard}, {"--interconnect=", o.pipeline.interconnect}})
+      if (!word.empty())
+        return Error{flag + word + " is for --ranks=mpi, a program for several processes"};
+  if (ranks.empty())
+    return Success{};
+  int64_t count = 0;
+  const bool counts = isNumber(ranks, mostRanks, count);
+  if (counts == o.pipeline.interconnect.empty())
+    return Error{counts ? "--ranks=" + ranks +
+                              " predicts a step of so many; it takes --interconnect=NAME|FILE, what is "
+                              "between them. --ranks=mpi makes a program"
+                        : "--interconnect=" + o.pipeline.interconnect +
+                              " is for --ranks=N, so many ranks whose step is "
+                              "predicted"};
+  if (counts)
+    o.pipeline.ranks = static_cast<int>(count);
+  if (!counts && ranks != "mpi")
+    return Error{"--ranks knows no '" + ranks + "'; there are mpi, and numbers up to " + std::to_string(mostRanks)};
+  if (!counts && o.pipeline.target != Target::Host)
     return Error{"--ranks=mpi is for --target=host"};
   if (o.emit == Emit::Library)
     return Error{"--ranks=mpi is for programs, which mpirun starts; --emit=library makes none"};
@@ -99,6 +133,8 @@ Status takeRanks(const std::string &ranks, const std::string &reduce, DriverOpti
   if (!reduce.empty() && reduce != "ordered" && reduce != "fast" && !limits)
     return Error{"--reduce knows no '" + reduce + "'; there are ordered, ordered,batches=N and fast"};
   o.spec.ranks = reduce == "fast" ? "fast" : "ordered";
+  if (Status taken = shard.empty() ? Status(Success{}) : takeShares(shard, o.spec); !taken)
+    return taken;
   return o.spec.ranks == "fast" ? Status(Success{})
                                 : takeMostBatches(limits ? reduce.substr(ordered.size()) : "", o.spec);
 }

@@ -18,13 +18,18 @@ Status takeCpu(DriverOptions &options);
 /// Those of --launches and --epilogues (empty: the default), which are for the cuda target.
 Status takeLaunches(const std::string &launches, const std::string &epilogues, PipelineOptions &options);
 
-/// The words of --ranks and --reduce, as --help says them; empty: a program for one process.
+/// The words of --ranks, --reduce and --shard, as --help says them; empty: a program for one process.
 constexpr const char
-    *ranksHelp = "mpi: a program that mpirun starts several times, to train one model together (default: one process)",
+    *ranksHelp = "mpi: a program that mpirun starts several times, to train one model together; N with --interconnect: "
+                 "print what a step of so many is predicted to take, and make no program (default: one process)",
+    *interconnectHelp = "what is between the ranks of --ranks=N: a shipped name or a .json file",
     *reduceHelp = "with --ranks: ordered, gradients of all ranks are summed in one order, so that their number changes "
                   "no bit, of up to N batches of each with --accumulate; or fast, in the library's order (default "
                   "ordered, N 4)";
-Status takeRanks(const std::string &ranks, const std::string &reduce, DriverOptions &options);
+constexpr const char *shardHelp = "with --ranks: each of N ranks or more keeps its share of the optimizer's states "
+                                  "alone, and updates its share of the "
+                                  "parameters (default: all states in each)";
+Status takeRanks(const std::string &ranks, const std::string &reduce, const std::string &shard, DriverOptions &options);
 
 /// The words of --batch and --threads; empty: the model's batch, this machine's threads.
 Status takeCounts(const std::string &batch, const std::string &threads, DriverOptions &options);

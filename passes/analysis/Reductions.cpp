@@ -4,6 +4,8 @@
 
 #include "ir/Train.h"
 
+#include "llvm/ADT/MapVector.h"
+
 using namespace mlir;
 using namespace sluice;
 using sched::BufferOp;
@@ -11,6 +13,7 @@ using sched::RunOp;
 
 namespace {
 
+bool isVariable(Value buffer) { return buffer.getDefiningOp<BufferOp>().getVariable().has_value(); }
 StringRef nameOf(Value buffer) { return buffer.getDefiningOp<BufferOp>().getName(); }
 
 /// The first of the operands that are gradients or shares of statistics, to be read once all ranks have summed them,
@@ -24,30 +27,92 @@ std::pair<size_t, size_t> summedOperands(RunOp run) {
 
 InFlightDiagnostic error(RunOp run) { return run.emitOpError() << "V9: '" << train::nodeName(run.getLoc()) << "' "; }
 
-} // namespace
+/// One walk over the runs of a program.
+class Walk {
+public:
+  Walk(ModuleOp module)
+      : several(module->hasAttr(train::ranksAttribute)), shares(module->hasAttr(train::sharesAttribute)) {}
 
-LogicalResult sluice::checkReductions(ModuleOp module, sched::ProgramOp program) {
-  const bool several = module->hasAttr(train::ranksAttribute);
-  llvm::DenseMap<Value, RunOp> writers;
-  const auto isSummed = [&](Value buffer) {
+  LogicalResult run(sched::ProgramOp program) {
+    for (auto run : program.getBody().getOps<RunOp>()) {
+      const bool together = sched::factsOf(run.getRole()).together;
+      if (together && !several) // V9
+        return error(run) << (run.getRole() == sched::Role::Reduce ? "sums" : "gathers")
+                          << " over ranks in a program for one";
+      if (failed(run.getRole() == sched::Role::Reduce   ? reduce(run)
+                 : run.getRole() == sched::Role::Gather ? gather(run)
+                                                        : others(run)))
+        return failure();
+      for (Value written : run.getOuts())
+        writers[written] = run;
+    }
+    for (const auto &[parameter, update] : updated)
+      if (shares) // V9
+        return error(update) << "updates a share of '" << nameOf(parameter) << "', which is never gathered";
+    return success();
+  }
+
+private:
+  bool isSummed(Value buffer) {
     RunOp writer = writers.lookup(buffer);
     return writer && writer.getRole() == sched::Role::Reduce;
-  };
-  for (auto run : program.getBody().getOps<RunOp>()) {
-    if (run.getRole() == sched::Role::Reduce) {
-      if (!several) // V9
-        return error(run) << "sums over ranks in a program for one";
-      if (isSummed(run.getIns()[0])) // V9
-        return error(run) << "sums '" << nameOf(run.getIns()[0]) << "', which all ranks have summed already";
+  }
+
+  /// The room is the last buffer, a variable that is read and written.
+  LogicalResult reduce(RunOp run) {
+    size_t sums = run.getIns().size();
+    if (sums > 1 && isVariable(run.getIns().back()) && !run.getOuts().empty() &&
+        run.getIns().back() == run.getOuts().back()) {
+      rooms.insert(run.getIns().back());
+      --sums;
     }
+    if (run.getIns().size() != run.getOuts().size()) // V9
+      return error(run) << "makes " << run.getOuts().size() << " sums of " << run.getIns().size();
+    for (size_t i = 0; i < sums; ++i) {
+      if (isSummed(run.getIns()[i])) // V9
+        return error(run) << "sums '" << nameOf(run.getIns()[i]) << "', which all ranks have summed already";
+      if (run.inType(i) != run.outType(i)) // V9
+        return error(run) << "sums " << run.inType(i) << " of '" << nameOf(run.getIns()[i]) << "' into "
+                          << run.outType(i);
+    }
+    return success();
+  }
+
+  LogicalResult gather(RunOp run) {
+    for (Value parameter : run.getOuts()) {
+      if (!updated.contains(parameter)) // V9
+        return error(run) << "gathers '" << nameOf(parameter) << "', which no rank has updated since";
+      updated.erase(parameter);
+    }
+    return success();
+  }
+
+  /// What computes in one rank.
+  LogicalResult others(RunOp run) {
     const auto [first, count] = summedOperands(run);
     for (Value in : run.getIns().slice(first, several ? count : 0))
       if (!isSummed(in)) // V9
         return error(run) << "reads '" << nameOf(in) << "' before all ranks have summed it";
     if (run.getKernel() == "update_statistics" && several) // V9
       return error(run) << "updates running statistics by this rank's batch alone";
-    for (Value written : run.getOuts())
-      writers[written] = run;
+    for (ValueRange touched : {ValueRange(run.getIns()), ValueRange(run.getOuts())})
+      for (Value buffer : touched) {
+        if (rooms.contains(buffer)) // V9
+          return error(run) << "uses '" << nameOf(buffer) << "', the room of sums over ranks";
+        if (shares && updated.contains(buffer)) // V9
+          return error(run) << "uses '" << nameOf(buffer) << "' before all ranks have gathered it";
+      }
+    if (run.getParameter())
+      updated[run.getOuts()[0]] = run;
+    return success();
   }
-  return success();
-}
+
+  const bool several, shares;
+  llvm::DenseMap<Value, RunOp> writers;
+  llvm::MapVector<Value, RunOp> updated; ///< parameters, by this rank alone so far
+  llvm::SmallDenseSet<Value, 2> rooms;
+};
+
+} // namespace
+
+LogicalResult sluice::checkReductions(ModuleOp module, sched::ProgramOp program) { return Walk(module).run(program); }

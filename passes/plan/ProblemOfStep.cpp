@@ -30,6 +30,7 @@ public:
     problem.link = linkTo(options.home);
     problem.codecContention = profile.codecContention.value_or(0);
     problem.packingContention = profile.packingContention.value_or(0);
+    const planner::Interconnect between = options.between.value_or(profile.ranks);
     const bool onDevice = factsOf(options.target).zerosStay;
     problem.zerosStay = onDevice || factsOf(options.home).packs == Packs::Pieces;
     if (factsOf(options.home).packs != Packs::Nothing)
@@ -39,6 +40,8 @@ public:
         addBuffer(index, storage);
     for (Operation *op : plannedOps(step))
       addOp(op);
+    if (between.rate > 0) // else the estimates that estimate-cost has
+      setExchanges(problem, between, options.ranks);
     markActivations();
     markRoundedWeights(step);
     const PlannedBuffers buffers{storages, bufferOf, positions};
@@ -99,6 +102,12 @@ private:
       planned.workspace = cost.getWorkspace();
       for (CostAttr other : cost.getAlternatives())
         planned.alternatives.push_back({other.getSeconds().getValueAsDouble(), other.getWorkspace()});
+    }
+    if (sched::factsOf(cast<HasKernel>(op).role()).together) {
+      auto sum = dyn_cast<AllReduceOp>(op);
+      for (Value made : sum ? ValueRange(sum.getSums()) : ValueRange(op->getResults()))
+        (sum ? planned.summed : planned.gathered) += bytes(made.getType());
+      planned.exchange = std::exchange(planned.seconds, 0);
     }
     planned.reads = transient(storages.reads(op));
     // What comes from a variable's home for this op is there when it runs, as if it had made it.

@@ -24,6 +24,10 @@ struct ProblemOptions {
   /// measured them, or else usual ones.
   std::optional<double> errorBudget = {};
   Space home = Space::Host; ///< of what is offloaded; the profile has a link to it
+  /// Of a program for several: how many the plan is made for, and between what; empty: processes of the profile's
+  /// machine.
+  int ranks = 2;
+  std::optional<planner::Interconnect> between = {};
 };
 
 /// Ops carry `train.cost` and `train.stage`. Buffer::id is the storage's index in `buffers`; base is everything that

@@ -8,6 +8,9 @@
 #include "passes/planner/Timeline.h"
 #include "runtime/Result.h"
 
+#include <string>
+#include <vector>
+
 namespace sluice::planner {
 
 /// Replays the plan in program order: every access finds its buffer on the device with the content that the original
@@ -23,5 +26,14 @@ Status checkErrors(const Problem &problem, const Plan &plan);
 /// time, ops in order, copies start after what they copy, content is back before it is read, no byte is reused before
 /// its copy out has ended. Names the first violation with its times.
 Status checkTimeline(const Problem &problem, const Plan &plan, const Timeline &timeline);
+
+/// A time as messages say it.
+std::string textOf(Seconds seconds);
+
+/// Each op that has an exchange exchanges once, in the order of ops, for as long as it takes, from when compute has
+/// come to it until a later op touches its buffers; part of checkTimeline(). `starts` and `ends`: of each op on
+/// compute.
+Status checkExchanges(const Problem &problem, const Timeline &timeline, const std::vector<Seconds> &starts,
+                      const std::vector<Seconds> &ends);
 
 } // namespace sluice::planner

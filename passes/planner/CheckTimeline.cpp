@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <sstream>
 
 namespace sluice::planner {
 
@@ -22,8 +21,9 @@ public:
       : problem(problem), plan(plan), timeline(timeline) {}
 
   Status check() {
-    for (auto step : {&TimelineCheck::indices, &TimelineCheck::streams, &TimelineCheck::order, &TimelineCheck::codecs,
-                      &TimelineCheck::collect, &TimelineCheck::transfers, &TimelineCheck::contention})
+    for (auto step :
+         {&TimelineCheck::indices, &TimelineCheck::streams, &TimelineCheck::order, &TimelineCheck::codecs,
+          &TimelineCheck::collect, &TimelineCheck::exchanges, &TimelineCheck::transfers, &TimelineCheck::contention})
       if (Status status = (this->*step)(); !status)
         return status;
     return Success{};
@@ -35,6 +35,7 @@ private:
   Status order();
   Status codecs();
   Status collect();
+  Status exchanges() { return checkExchanges(problem, timeline, starts, ends); }
   Status transfers();
   Status contention();
   Status counted(int b, const Decision &d);
@@ -67,21 +68,16 @@ private:
   const Seconds slack = 1e-9 * (1 + timeline.makespan);
 };
 
-std::string text(Seconds a) {
-  std::ostringstream s;
-  s.precision(12);
-  s << a;
-  return s.str();
-}
-
 /// Ops run on compute, and all that is named is there, so that nothing after it reads beyond an array.
 Status TimelineCheck::indices() {
   for (const Event &e : timeline.events) {
-    const bool runs = e.what == Event::What::Run || e.what == Event::What::Rerun;
+    const bool exchanges = e.what == Event::What::Exchange;
+    const bool runs = e.what == Event::What::Run || e.what == Event::What::Rerun || exchanges;
     const int index = runs ? e.op : e.buffer, count = runs ? problem.ops.size() : problem.buffers.size();
-    const int stream = indexOf(e.stream), streams = runs ? indexOf(Stream::Compute) + 1 : streamCount;
-    if (index < 0 || index >= count || stream < 0 || stream >= streams)
-      return Error{"event at " + text(e.start) + " is of " + (runs ? "op " : "buffer ") + std::to_string(index) +
+    const int stream = indexOf(e.stream), streams = runs && !exchanges ? indexOf(Stream::Compute) + 1 : streamCount;
+    if (index < 0 || index >= count || stream < 0 || stream >= streams ||
+        exchanges != (e.stream == Stream::Communication))
+      return Error{"event at " + textOf(e.start) + " is of " + (runs ? "op " : "buffer ") + std::to_string(index) +
                    " of " + std::to_string(count) + ", on stream " + std::to_string(stream) + " of " +
                    std::to_string(streams)};
   }
@@ -93,15 +89,15 @@ Status TimelineCheck::streams() {
   std::map<Stream, Seconds> freeAt;
   for (const Event &e : timeline.events) {
     if (!(e.start >= 0) || !(e.end >= e.start) || e.end > timeline.makespan + slack)
-      return Error{"event runs from " + text(e.start) + " to " + text(e.end) + ", makespan is " +
-                   text(timeline.makespan)};
+      return Error{"event runs from " + textOf(e.start) + " to " + textOf(e.end) + ", makespan is " +
+                   textOf(timeline.makespan)};
     // One engine may serve both directions.
     Stream stream = e.stream;
     if (e.what == Event::What::CopyIn && linkOf(problem, e.buffer).duplex == 0)
       stream = factsOf(homeOf(problem, e.buffer)).out;
     if (e.start + slack < freeAt[stream])
-      return Error{std::string("stream ") + factsOf(e.stream).name + " starts at " + text(e.start) +
-                   " while busy until " + text(freeAt[stream])};
+      return Error{std::string("stream ") + factsOf(e.stream).name + " starts at " + textOf(e.start) +
+                   " while busy until " + textOf(freeAt[stream])};
     freeAt[stream] = std::max(freeAt[stream], e.end);
   }
   return Success{};
@@ -153,8 +149,8 @@ Status TimelineCheck::order() {
     else
       seconds += visits(e.op);
     if (e.end - e.start + slack < seconds)
-      return Error{"op " + std::to_string(e.op) + " runs " + text(e.end - e.start) + " seconds, it takes " +
-                   text(seconds)};
+      return Error{"op " + std::to_string(e.op) + " runs " + textOf(e.end - e.start) + " seconds, it takes " +
+                   textOf(seconds)};
     alone += seconds;
     if (e.what == Event::What::Run) {
       ends.push_back(e.end);
@@ -184,8 +180,8 @@ Status TimelineCheck::codecs() {
     alone += least[0] + least[1];
     for (int side : {0, 1})
       if (spent[side][b] + slack < least[side])
-        return Error{name(b) + " is " + (side ? "decoded" : "encoded") + " in " + text(spent[side][b]) +
-                     " seconds, that takes " + text(least[side])};
+        return Error{name(b) + " is " + (side ? "decoded" : "encoded") + " in " + textOf(spent[side][b]) +
+                     " seconds, that takes " + textOf(least[side])};
   }
   return Success{};
 }
@@ -193,7 +189,7 @@ Status TimelineCheck::codecs() {
 /// Copies and jobs of the codec stream by buffer, on its arena's stream, of buffers whose action has such.
 Status TimelineCheck::collect() {
   for (const Event &e : timeline.events) {
-    if (e.stream == Stream::Compute)
+    if (e.stream == Stream::Compute || e.what == Event::What::Exchange)
       continue;
     const bool codec = e.stream == Stream::Codec;
     const bool leaves = e.what == (codec ? Event::What::Encode : Event::What::CopyOut);
@@ -260,7 +256,8 @@ Seconds TimelineCheck::leastCodec(int b, bool leaves) const {
 Status TimelineCheck::duration(int b, const Span &span, bool leaves) const {
   const Seconds least = plan.decisions[b].action == Action::Compress ? leastCodec(b, leaves) : leastCopy(b, leaves);
   if (span.end - span.start + slack < least)
-    return Error{"copy of " + name(b) + " lasts " + text(span.end - span.start) + " seconds, it takes " + text(least)};
+    return Error{"copy of " + name(b) + " lasts " + textOf(span.end - span.start) + " seconds, it takes " +
+                 textOf(least)};
   return Success{};
 }
 
@@ -271,8 +268,8 @@ Status TimelineCheck::reuse(int b, const Absence &away, Span i) {
     for (size_t k = 0; k < d.absences.size(); ++k) {
       const Span span = spans[d.copiesBefore(k + 1) - 1];
       if (d.absences[k].freeBefore <= away.returnAfter + 1 && i.start + slack < span.end)
-        return Error{"copy in of " + name(b) + " starts at " + text(i.start) + ", bytes of " + name(other) +
-                     " leave until " + text(span.end)};
+        return Error{"copy in of " + name(b) + " starts at " + textOf(i.start) + ", bytes of " + name(other) +
+                     " leave until " + textOf(span.end)};
     }
   }
   return Success{};
@@ -282,17 +279,17 @@ Status TimelineCheck::reuse(int b, const Absence &away, Span i) {
 /// before its bytes are used again, returns when its op has ended, and is back before it is read.
 Status TimelineCheck::absence(int b, const Absence &away, Span o, Span i) {
   if (away.leaveAfter >= 0 && o.start + slack < ends[away.leaveAfter])
-    return Error{"copy out of " + name(b) + " starts at " + text(o.start) + ", op " + std::to_string(away.leaveAfter) +
-                 " ends at " + text(ends[away.leaveAfter])};
+    return Error{"copy out of " + name(b) + " starts at " + textOf(o.start) + ", op " +
+                 std::to_string(away.leaveAfter) + " ends at " + textOf(ends[away.leaveAfter])};
   if (opens(away.freeBefore) + slack < o.end)
     return Error{"position " + std::to_string(away.freeBefore) + " reuses " + name(b) + " at " +
-                 text(opens(away.freeBefore)) + ", its copy ends at " + text(o.end)};
+                 textOf(opens(away.freeBefore)) + ", its copy ends at " + textOf(o.end)};
   if (away.returnAfter >= 0 && i.start + slack < ends[away.returnAfter])
-    return Error{"copy in of " + name(b) + " starts at " + text(i.start) + ", op " + std::to_string(away.returnAfter) +
-                 " ends at " + text(ends[away.returnAfter])};
+    return Error{"copy in of " + name(b) + " starts at " + textOf(i.start) + ", op " +
+                 std::to_string(away.returnAfter) + " ends at " + textOf(ends[away.returnAfter])};
   if (opens(away.neededBy) + slack < i.end)
     return Error{"position " + std::to_string(away.neededBy) + " reads " + name(b) + " at " +
-                 text(opens(away.neededBy)) + ", its copy ends at " + text(i.end)};
+                 textOf(opens(away.neededBy)) + ", its copy ends at " + textOf(i.end)};
   return reuse(b, away, i);
 }
 
@@ -337,8 +334,8 @@ Status TimelineCheck::contention() {
   for (const Event &e : timeline.events)
     busy += e.stream == Stream::Compute ? e.end - e.start : 0;
   if (busy + slack < least)
-    return Error{"compute is busy for " + text(busy) + " seconds, with the copies and codecs beside it that takes " +
-                 text(least)};
+    return Error{"compute is busy for " + textOf(busy) + " seconds, with the copies and codecs beside it that takes " +
+                 textOf(least)};
   return Success{};
 }
 

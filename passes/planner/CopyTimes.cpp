@@ -55,4 +55,11 @@ bool zerosPay(const Problem &problem, int buffer, bool pooled) {
   return keptShare(problem.buffers[buffer]) < 1 && (pooled || !problem.zerosStay || seconds(packed) < seconds({}));
 }
 
+Seconds longestTask(const Timeline &timeline) {
+  Seconds longest = 0;
+  for (const Event &event : timeline.events)
+    longest = std::max(longest, event.end - event.start);
+  return longest;
+}
+
 } // namespace sluice::planner

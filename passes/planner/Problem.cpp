@@ -18,8 +18,9 @@ static Status checkOp(const Problem &problem, int k) {
   const Op &op = problem.ops[k];
   const std::string who = "op " + std::to_string(k) + " '" + op.name + "' ";
   const int n = problem.buffers.size();
-  if (badSeconds(op.seconds))
-    return Error{who + "takes " + std::to_string(op.seconds) + " seconds"};
+  if (badSeconds(op.seconds) || badSeconds(op.exchange))
+    return Error{who + "takes " + std::to_string(op.seconds) + " seconds, and " + std::to_string(op.exchange) +
+                 " of communication"};
   if (op.workspace < 0)
     return Error{who + "has a workspace of " + std::to_string(op.workspace) + " bytes"};
   for (const auto *list : {&op.reads, &op.writes})

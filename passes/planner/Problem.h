@@ -45,11 +45,15 @@ struct Op {
   std::string name; ///< ONNX node and what is done for it, for reports
   OpKind kind = OpKind::Other;
   Phase phase = Phase::Forward;
-  int stage = 0;            ///< stage of the linearized graph; a backward op has the stage of its forward op
-  Seconds seconds = 0;      ///< duration on the compute stream
-  Bytes workspace = 0;      ///< live only while the op runs
-  std::vector<int> reads;   ///< buffers read; resident while the op runs
-  std::vector<int> writes;  ///< buffers written; resident from the op's start
+  int stage = 0;           ///< stage of the linearized graph; a backward op has the stage of its forward op
+  Seconds seconds = 0;     ///< duration on the compute stream
+  Bytes summed = 0;        ///< over all ranks together
+  Bytes gathered = 0;      ///< from all ranks, each of which has a share
+  Seconds exchange = 0;    ///< that takes on the communication stream, from where compute has come to the op: later ops
+                           ///< that touch its buffers wait for it, others run beside it
+  Bytes workspace = 0;     ///< live only while the op runs
+  std::vector<int> reads;  ///< buffers read; resident while the op runs
+  std::vector<int> writes; ///< buffers written; resident from the op's start
   bool recomputable = true; ///< forward ops only: may be cloned before a backward reader
   std::vector<Alternative> alternatives;
   std::optional<Rerun> rerun; ///< empty: runs again as it ran first
@@ -164,6 +168,8 @@ struct Problem {
   double codecContention = 0;
   /// The same per second that copies pack or unpack beside it: where a copy's codec runs on cores that compute has.
   double packingContention = 0;
+  /// The same per second of the communication stream.
+  double exchangeContention = 0;
   /// Most that totalError() of a plan may be (Errors.h); empty: no limit, nothing is added up.
   std::optional<double> errorBudget = std::nullopt;
   bool errorsAreDefaults = false; ///< some of the buffers' errors are what a codec usually does, not measured ones

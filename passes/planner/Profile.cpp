@@ -3,7 +3,7 @@
 #include "passes/planner/Profile.h"
 
 #include "passes/planner/Files.h"
-#include "passes/planner/Json.h"
+#include "passes/planner/InterconnectFile.h"
 
 #include <algorithm>
 #include <cmath>
@@ -213,6 +213,8 @@ static Link readLink(const json &links) {
 
 static void readLinks(const json &links, Profile &profile) {
   profile.link = readLink(links);
+  if (links.contains("ranks"))
+    profile.ranks = readInterconnect(object(links, "ranks"));
   for (const ArenaFacts &arena : arenaTable)
     if (arena.isHome && arena.space != Space::Host && links.contains(arena.name))
       if (const Link link = readLink(object(links, arena.name)); link.d2h > 0)
@@ -310,6 +312,8 @@ void overrideWith(Profile &profile, const Profile &own) {
   const std::optional<double> contention = own.link.contention ? own.link.contention : profile.link.contention;
   if (own.link.d2h > 0)
     profile.link = own.link;
+  if (own.ranks.rate > 0)
+    profile.ranks = own.ranks;
   profile.link.contention = contention;
   if (own.codecContention)
     profile.codecContention = own.codecContention;

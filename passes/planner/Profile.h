@@ -3,7 +3,8 @@
 // binary measured
 // (`--profile-out`): {"version":1, "device", "threads",
 // "ops":[{"node","op","seconds","calls","workspace_bytes","zeros"}],
-// "links":{"d2h","h2d","duplex"[,"latency_seconds"][,"contention"][,ARENA:{the same}]}, "codecs":{name: bytes/s}
+// "links":{"d2h","h2d","duplex"[,"latency_seconds"][,"contention"][,ARENA:{the same}][,"ranks":{"rate"
+// [,"latency_seconds"][,"overhead_seconds"][,"contention"]}]}, "codecs":{name: bytes/s}
 // [,"codec_contention"][,"packing_contention"][,"errors":[{"tensor","codec","error"}]]}; shipped ones add
 // "rates" to estimate ops from, and those that sluicec measured on its machine
 // "samples":[{"kind"[,"type"],"size":[...], "rate"}] of kernels besides, of tensors of "fp32" if no other type is said.
@@ -12,7 +13,7 @@
 // Problem says.
 #pragma once
 
-#include "passes/planner/Problem.h"
+#include "passes/planner/Interconnect.h"
 #include "runtime/Result.h"
 
 #include <map>
@@ -78,6 +79,7 @@ struct Profile {
   Bytes memory = 0;            ///< of the device; 0: unknown
   Link link;                   ///< between device and host memory
   std::map<Space, Link> links; ///< of other arenas
+  Interconnect ranks;          ///< between processes of this machine; rate 0: unknown
   Rates rates;                 ///< memoryBandwidth 0: the profile holds measurements only
   /// By kind and type; none: times follow from `rates`.
   std::map<std::pair<std::string, std::string>, std::vector<Sample>> samples;

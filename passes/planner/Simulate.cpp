@@ -3,6 +3,7 @@
 // changes when the other direction starts or stops.
 #include "passes/planner/Simulate.h"
 
+#include "passes/planner/Interconnect.h"
 #include "passes/planner/Program.h"
 
 #include <algorithm>
@@ -16,10 +17,10 @@ namespace sluice::planner {
 
 namespace {
 
-/// A copy, or a job of the codec stream.
+/// A copy, or a job of the codec stream or of the communication stream.
 struct Copy {
   int buffer, after, before; ///< issued after op `after`, awaited by position `before`
-  double work;               ///< bytes, latency included as bytes at the single rate; seconds of a codec
+  double work;               ///< bytes, latency included as bytes at the single rate; seconds of other jobs
   double most;               ///< limit of the rate
   double contention;         ///< seconds that compute loses per unit of work
 };
@@ -70,9 +71,10 @@ private:
   Engine pack = {Event::What::Encode, Stream::Codec}, unpack = {Event::What::Decode, Stream::Codec};
   const ArenaFacts &visitorsHome = factsOf(problem.visitorsHome);
   Engine go = {Event::What::CopyOut, visitorsHome.out}, come = {Event::What::CopyIn, visitorsHome.in};
-  static constexpr int engineCount = 6;
+  Engine exchanges = {Event::What::Exchange, Stream::Communication};
+  static constexpr int engineCount = 7;
   Engine *const engines[engineCount] = { // one for each direction of a link and of the codec stream
-      &out, &in, &pack, &unpack, &go, &come};
+      &out, &in, &pack, &unpack, &go, &come, &exchanges};
   std::vector<std::vector<int>> encodeAfter, decodeBefore; ///< on the compute stream
   Timeline timeline;
   Seconds now = 0, computeEnd = 0, readySince = 0;
@@ -120,6 +122,8 @@ void Simulation::prepare() {
       }
     }
   }
+  for (const auto &[op, before] : exchangesOf(problem))
+    exchanges.queue.push_back({-1, op, before, problem.ops[op].exchange, 1, problem.exchangeContention});
   for (Engine *engine : engines)
     std::sort(engine->queue.begin(), engine->queue.end(), [](const Copy &a, const Copy &b) {
       return std::tie(a.after, a.before, a.buffer) < std::tie(b.after, b.before, b.buffer);
@@ -226,6 +230,10 @@ bool Simulation::mayStart(const Engine &engine) const {
   const Copy &copy = engine.queue[engine.done];
   if (copy.after >= opsEnded)
     return false;
+  // What an op has exchanged leaves when that is over.
+  if (&engine != &exchanges && copy.after >= 0 && problem.ops[copy.after].exchange > 0 &&
+      (exchanges.done == 0 || exchanges.queue[exchanges.done - 1].after < copy.after))
+    return false;
   // What returns may take bytes that count as free by then.
   const bool returns = &engine == &in || &engine == &unpack || &engine == &come;
   const Engine *const leaving[] = {&out, &pack, &go};
@@ -259,11 +267,12 @@ void Simulation::startCopies() {
   startEither(go, come, problem.visitorsLink);
   start(pack, !unpack.busy);
   start(unpack, !pack.busy);
+  start(exchanges, true);
 }
 
-/// Bytes a second of the copy at hand; of codecs, whose work is seconds, 1.
+/// Bytes a second of the copy at hand; of codecs and exchanges, whose work is seconds, 1.
 double Simulation::rate(const Engine &engine) const {
-  if (&engine == &pack || &engine == &unpack)
+  if (&engine == &pack || &engine == &unpack || &engine == &exchanges)
     return 1;
   const bool visits = &engine == &go || &engine == &come;
   const Link &link = visits ? problem.visitorsLink : problem.link;
@@ -345,13 +354,6 @@ Timeline Simulation::run() {
 }
 
 } // namespace
-
-Seconds longestTask(const Timeline &timeline) {
-  Seconds longest = 0;
-  for (const Event &event : timeline.events)
-    longest = std::max(longest, event.end - event.start);
-  return longest;
-}
 
 Timeline simulate(const Problem &problem, const Plan &plan) { return Simulation(problem, plan).run(); }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Predicts the time of a plan: one compute stream, one copy engine a direction of the link to the arena of what is
-// offloaded, and of that to the home of visitors where it is another one, one codec stream, and the waits that the
-// plan's positions imply. Model of O. Beaumont, L. Eyraud-Dubois, A. Shilova, Optimal GPU-CPU Offloading Strategies for
-// DNN Training, Euro-Par 2020, Section 3, with whole tensors (Problem 1), on a branching program and with separate
-// directions.
+// offloaded, and of that to the home of visitors where it is another one, one codec stream, one communication stream,
+// and the waits that the plan's positions imply. Model of O. Beaumont, L. Eyraud-Dubois, A. Shilova, Optimal GPU-CPU
+// Offloading Strategies for DNN Training, Euro-Par 2020, Section 3, with whole tensors (Problem 1), on a branching
+// program and with separate directions.
 #pragma once
 
 #include "passes/planner/Plan.h"
@@ -18,9 +18,10 @@ namespace sluice::planner {
 /// every copy out whose bytes are counted free by then has ended. Compressions run on the codec stream by the same
 /// rules, one job at a time, packing first. What runs on the compute stream takes `link.contention` longer for every
 /// byte copied meanwhile, `packingContention` for every second that such a copy's codec needs, and `codecContention`
-/// for every second of the codec stream. The plan must be complete (positions set) and refer to valid indices; see
-/// Check.h for a test. Streams have no priorities here (StreamFacts::urgent is the cuda runtime's): what they take from
-/// one another is in the three contentions.
+/// for every second of the codec stream, `exchangeContention` for every second of the communication stream, which
+/// serves ops in their order. The plan must be complete (positions set) and refer to valid indices; see Check.h for a
+/// test. Streams have no priorities here (StreamFacts::urgent is the cuda runtime's): what they take from one another
+/// is in the three contentions.
 Timeline simulate(const Problem &problem, const Plan &plan);
 
 /// Bytes that cross the link one way for an offloaded buffer under its codec: those of its packed form; zvc leaves out

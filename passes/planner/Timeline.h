@@ -16,7 +16,8 @@ using Stream = StreamId;
 /// One thing that runs on one stream without a break.
 struct Event {
   /// Encode and Decode run on the codec stream for Action::Compress, on the compute stream for Action::Encode.
-  enum class What { Run, Rerun, CopyOut, CopyIn, Encode, Decode, Invert };
+  /// Exchange: what all ranks do together, of an op that runs on compute in no time.
+  enum class What { Run, Rerun, CopyOut, CopyIn, Encode, Decode, Invert, Exchange };
   What what = What::Run;
   Stream stream = Stream::Compute;
   int op = -1;     ///< op that runs, or after which the copy was issued

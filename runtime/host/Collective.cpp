@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums over ranks. Each rank adds up its share of the elements: it gets that share from all others and sends them the
-// sum of it, twice the tensor's bytes to and fro for any number of ranks. A tensor so small that all of all ranks fit
-// the scratch is sent whole, once, and added up by each.
+// sum of it, twice the tensor's bytes to and fro for any number of ranks. Elements so few that those of all ranks fit
+// the room are sent whole, once, and added up by each.
 #include "runtime/Collective.h"
 
-#include "runtime/Ranks.h"
 #include "runtime/host/Parallel.h"
 
 #include <algorithm>
@@ -47,12 +46,9 @@ void sumBlock(const std::vector<const float *> &leaves, const float *weights, fl
     to[begin + i] = value[i] * factor;
 }
 
-/// The sum of one tensor, piece by piece.
+/// Sums of all ranks.
 struct Reduction {
   Ranks &ranks;
-  const float *x;
-  float *y, *scratch;
-  int64_t room; ///< floats of scratch
   std::vector<float> weights;
   float factor;
   Awaited awaited;
@@ -60,57 +56,56 @@ struct Reduction {
   const float *weightsOrNull() const { return weights.empty() ? nullptr : weights.data(); }
 
   /// Everybody gets all of everybody.
-  void whole(int64_t begin, int64_t count) const {
+  void whole(const float *x, float *y, float *received, int64_t count) const {
     std::vector<const float *> leaves;
     std::vector<Message> messages;
-    float *received = scratch;
+    const size_t bytes = static_cast<size_t>(count) * sizeof(float);
     for (int peer = 0; peer < ranks.size(); ++peer) {
       if (peer == ranks.rank()) {
-        leaves.push_back(x + begin);
+        leaves.push_back(x);
         continue;
       }
-      messages.push_back({peer, const_cast<float *>(x + begin), static_cast<size_t>(count) * sizeof(float), true});
-      messages.push_back({peer, received, static_cast<size_t>(count) * sizeof(float), false});
+      messages.push_back({peer, const_cast<float *>(x), bytes, true});
+      messages.push_back({peer, received, bytes, false});
       leaves.push_back(received);
       received += count;
     }
     ranks.exchange(messages, awaited);
-    sumInTree(leaves, weightsOrNull(), factor, y + begin, count);
+    sumInTree(leaves, weightsOrNull(), factor, y, count);
   }
 
   /// Everybody adds up a share.
-  void shared(int64_t begin, int64_t count) const {
-    const int64_t share = (count + ranks.size() - 1) / ranks.size();
-    const auto first = [&](int rank) { return begin + std::min(count, rank * share); };
-    const auto bytes = [&](int rank) { return static_cast<size_t>(first(rank + 1) - first(rank)) * sizeof(float); };
+  void shared(const float *x, float *y, float *received, int64_t count) const {
     const int own = ranks.rank();
+    const auto share = [&](int rank) { return shareOf(count, rank, ranks.size()); };
+    const auto bytes = [&](int rank) { return static_cast<size_t>(share(rank).count) * sizeof(float); };
     std::vector<const float *> leaves;
     std::vector<Message> scatter, collect;
-    float *received = scratch;
     for (int peer = 0; peer < ranks.size(); ++peer) {
       if (peer == own) {
-        leaves.push_back(x + first(own));
+        leaves.push_back(x + share(own).first);
         continue;
       }
-      scatter.push_back({peer, const_cast<float *>(x + first(peer)), bytes(peer), true});
+      scatter.push_back({peer, const_cast<float *>(x + share(peer).first), bytes(peer), true});
       scatter.push_back({peer, received, bytes(own), false});
-      collect.push_back({peer, y + first(own), bytes(own), true});
-      collect.push_back({peer, y + first(peer), bytes(peer), false});
+      collect.push_back({peer, y + share(own).first, bytes(own), true});
+      collect.push_back({peer, y + share(peer).first, bytes(peer), false});
       leaves.push_back(received);
-      received += bytes(own) / sizeof(float);
+      received += share(own).count;
     }
     ranks.exchange(scatter, awaited);
-    sumInTree(leaves, weightsOrNull(), factor, y + first(own), static_cast<int64_t>(bytes(own) / sizeof(float)));
+    sumInTree(leaves, weightsOrNull(), factor, y + share(own).first, share(own).count);
     ranks.exchange(collect, awaited);
   }
 
-  void run(int64_t elements) const {
-    for (int64_t begin = 0; begin < elements; begin += AllReduce::piece) {
-      const int64_t count = std::min(AllReduce::piece, elements - begin);
+  /// One tensor piece by piece, in its own place; `room` for what is received.
+  void run(const float *x, float *y, float *received, int64_t room, int64_t elements) const {
+    for (int64_t begin = 0; begin < elements; begin += reducedPiece) {
+      const int64_t count = std::min(reducedPiece, elements - begin);
       if ((ranks.size() - 1) * count <= room)
-        whole(begin, count);
+        whole(x + begin, y + begin, received, count);
       else
-        shared(begin, count);
+        shared(x + begin, y + begin, received, count);
     }
   }
 };
@@ -123,6 +118,14 @@ void scale(const float *x, float *y, int64_t count, float factor) {
   });
 }
 
+/// The tensors of one sum.
+struct Summed {
+  std::vector<const float *> xs;
+  std::vector<float *> ys;
+  std::vector<int64_t> counts;
+  int64_t elements = 0;
+};
+
 } // namespace
 
 void sumInTree(const std::vector<const float *> &leaves, const float *weights, float factor, float *to, int64_t count) {
@@ -132,35 +135,77 @@ void sumInTree(const std::vector<const float *> &leaves, const float *weights, f
   });
 }
 
-// Of a share that is rounded up, all others' pieces take at most mostRanks elements more than the piece.
-int64_t AllReduce::scratchElements(int64_t elements) { return std::min(elements, piece) + mostRanks; }
-
-AllReduce::AllReduce(Node node, Shape x, bool mean, bool weighted, bool ordered)
-    : Kernel(node), x(x), mean(mean), weighted(weighted), ordered(ordered) {
-  if (ordered)
-    workspace = static_cast<size_t>(scratchElements(x.elements())) * sizeof(float);
+/// By all ranks together: of several tensors in the front of the room, from where each takes its own.
+static void sumOverRanks(const Summed &all, float *room, bool ordered, float own, const Reduction &reduction) {
+  const bool packs = all.xs.size() > 1;
+  float *packed = packs ? room : all.ys[0];
+  const float *from = packs ? room : all.xs[0];
+  for (size_t i = 0, at = 0; packs && i < all.xs.size(); at += static_cast<size_t>(all.counts[i++]))
+    std::copy(all.xs[i], all.xs[i] + all.counts[i], room + at);
+  if (ordered) {
+    const int64_t taken = packs ? all.elements : 0;
+    reduction.run(from, packed, room + taken, roomOfSum(1, all.elements, true), all.elements);
+  } else {
+    scale(from, packed, all.elements, own * reduction.factor);
+    reduction.ranks.add(packed, static_cast<size_t>(all.elements), reduction.awaited);
+  }
+  for (size_t i = 0, at = 0; packs && i < all.xs.size(); at += static_cast<size_t>(all.counts[i++]))
+    std::copy(room + at, room + at + all.counts[i], all.ys[i]);
 }
 
-void AllReduce::run(Stream &stream, const Tensor &from, const Tensor &to, const Tensor &scratch) const {
+void allReduce(Stream &stream, const Tensor &room, TensorList xs, TensorList ys, bool mean, bool weighted, bool ordered,
+               Node node) {
+  Summed all;
+  for (const Tensor &x : xs) {
+    all.xs.push_back(stream.data<float>(x));
+    all.counts.push_back(x.shape.elements());
+    all.elements += x.shape.elements();
+  }
+  for (const Tensor &y : ys)
+    all.ys.push_back(stream.data<float>(y));
+  const int64_t needed = roomOfSum(all.xs.size(), all.elements, ordered);
+  if (all.xs.size() != all.ys.size() || (all.xs.size() > 1 && all.elements > reducedPiece) ||
+      (needed > 0 && (!room.present || room.shape.elements() < needed)))
+    throw std::invalid_argument(std::string("'") + node.name + "': a sum of " + std::to_string(all.elements) +
+                                " elements needs room for " + std::to_string(needed));
   const Session &session = stream.session;
   if (!session.state.lastBatch())
     return;
-  const float factor = mean ? session.state.meanFactor : 1, *px = stream.data<float>(from);
-  float *py = stream.data<float>(to), *received = ordered ? stream.data<float>(scratch) : nullptr;
-  const int64_t count = x.elements();
+  const float factor = mean ? session.state.meanFactor : 1;
   std::vector<float> weights = weighted ? session.unitWeights : std::vector<float>();
-  const Awaited awaited = {"the sum over all ranks", node.name, session.state.step};
   Ranks *ranks = session.ranks;
   const float own = weights.empty() ? 1 : weights[static_cast<size_t>(ranks ? ranks->rank() : 0)];
+  const Awaited awaited = {"the sum over all ranks", node.name, session.state.step};
+  float *place = needed > 0 ? stream.data<float>(room) : nullptr;
   stream.launch(node.as(OpRole::Reduce), "all_reduce",
-                [=, isOrdered = ordered, weights = std::move(weights), room = scratchElements(count)] {
-                  if (ranks && isOrdered)
-                    return Reduction{*ranks, px, py, received, room, weights, factor, awaited}.run(count);
-                  if (!ranks)
-                    return sumInTree({px}, weights.empty() ? nullptr : weights.data(), factor, py, count);
-                  scale(px, py, count, own * factor);
-                  ranks->add(py, static_cast<size_t>(count), awaited);
+                [=, isOrdered = ordered, all = std::move(all), weights = std::move(weights)] {
+                  if (ranks)
+                    return sumOverRanks(all, place, isOrdered, own, Reduction{*ranks, weights, factor, awaited});
+                  for (size_t i = 0; i < all.xs.size(); ++i)
+                    sumInTree({all.xs[i]}, weights.empty() ? nullptr : weights.data(), factor, all.ys[i],
+                              all.counts[i]);
                 });
+}
+
+void allGather(Stream &stream, TensorList parameters, Node node) {
+  const Session &session = stream.session;
+  Ranks *ranks = session.ranks;
+  if (!session.state.lastBatch() || !ranks)
+    return;
+  std::vector<Message> messages;
+  for (int peer = 0; peer < ranks->size(); ++peer)
+    for (const Tensor &parameter : parameters) {
+      float *data = stream.data<float>(parameter);
+      const auto part = [&](int rank, bool sends) {
+        const Share share = shareOf(parameter.shape.elements(), rank, ranks->size());
+        messages.push_back({peer, data + share.first, static_cast<size_t>(share.count) * sizeof(float), sends});
+      };
+      if (peer != ranks->rank())
+        part(ranks->rank(), true), part(peer, false);
+    }
+  const Awaited awaited = {"the parameters of all ranks", node.name, session.state.step};
+  stream.launch(node.as(OpRole::Gather), "all_gather",
+                [ranks, messages = std::move(messages), awaited] { ranks->exchange(messages, awaited); });
 }
 
 void sumBatches(Stream &stream, const Tensor &x, TensorList sums, bool weighted, Node node) {

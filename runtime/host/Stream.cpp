@@ -30,7 +30,8 @@ void Stream::Impl::push(Task task) {
 }
 
 void Stream::Impl::loop() {
-  if (factsOf(id).work != StreamWork::Kernels)
+  // Messages take little of a core, and other ranks wait for them.
+  if (const StreamWork work = factsOf(id).work; work == StreamWork::Copies || work == StreamWork::Codecs)
     leaveRunningThreadsAlone();
   std::unique_lock<std::mutex> lock(mutex);
   while (true) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Optimizer updates, and what gradients go through before them. Hyperparameters are taken when a kernel is enqueued.
 #include "runtime/Update.h"
+
+#include "runtime/Ranks.h"
 #include "runtime/host/LineSum.h"
 #include "runtime/host/Parallel.h"
 #include "runtime/kernels/UpdateRules.h"
@@ -13,18 +15,41 @@ constexpr int64_t grain = 1 << 15;
 /// Ranges of a sum; their number is the same for any number of threads.
 constexpr int64_t parts = 64;
 
-/// The tensors of an update. States that a rule has not are the one before, or w, which it leaves alone.
+/// What this process updates of a parameter: all, or this rank's share.
+Share updatedShare(const Session &session, const Shape &w) {
+  const StepState &state = session.state;
+  return session.sharesStates ? shareOf(w.elements(), state.rank, state.ranks) : Share{0, w.elements()};
+}
+
+/// The tensors of an update, from where it begins. States that a rule has not are the one before, or w, which it leaves
+/// alone.
 struct Pointers {
   float *w, *first, *second;
   const float *dw, *norm;
   int64_t count;
 
   Pointers(Stream &stream, const Tensor &w, const Tensor &dw, const Tensor &norm, const Tensor &first,
-           const Tensor &second)
-      : w(stream.data<float>(w)), first(first.present ? stream.data<float>(first) : this->w),
-        second(second.present ? stream.data<float>(second) : this->first), dw(stream.data<float>(dw)),
-        norm(stream.data<float>(norm)), count(w.shape.elements()) {}
+           const Tensor &second, Share share)
+      : w(stream.data<float>(w) + share.first), first(first.present ? stream.data<float>(first) : this->w),
+        second(second.present ? stream.data<float>(second) : this->first), dw(stream.data<float>(dw) + share.first),
+        norm(stream.data<float>(norm)), count(share.count) {}
 };
+
+/// Of an update with states of their own, which are as long as the share at least.
+Pointers pointersOf(Stream &stream, Node node, const Tensor &w, const Tensor &dw, const Tensor &norm,
+                    const Tensor &first, const Tensor &second) {
+  const Share share = updatedShare(stream.session, w.shape);
+  if (!stream.session.sharesStates)
+    checkUpdate(node, w.shape, {dw, first, second});
+  else
+    checkUpdate(node, w.shape, {dw});
+  for (const Tensor &state : {first, second})
+    if (state.present && state.shape.elements() < share.count)
+      throw std::invalid_argument(std::string("update of '") + node.name + "': states of " +
+                                  std::to_string(state.shape.elements()) + " elements for a share of " +
+                                  std::to_string(share.count));
+  return {stream, w, dw, norm, first, second, share};
+}
 
 template <typename Rule>
 void updateRange(const Pointers &p, int64_t begin, int64_t count, float factor, const UpdateFactors &f) {
@@ -66,39 +91,36 @@ template <typename Value> double sumOver(int64_t count, double *partials, Value 
 
 void updateSgd(Stream &stream, ParameterId id, const Tensor &w, const Tensor &dw, const Tensor &norm,
                const Tensor &momentum, Node node) {
-  checkUpdate(node, w.shape, {dw, momentum});
   const UpdateFactors f = factorsOf(stream, id);
   const bool plain = !momentum.present || f.momentum == 0;
   const auto launch = plain ? launchUpdate<PlainSgd> : launchUpdate<MomentumSgd>;
-  launch(stream, node, "update_sgd", {stream, w, dw, norm, momentum, none}, f);
+  launch(stream, node, "update_sgd", pointersOf(stream, node, w, dw, norm, momentum, none), f);
 }
 
 void updateAdam(Stream &stream, ParameterId id, const Tensor &w, const Tensor &dw, const Tensor &norm,
                 const Tensor &expAvg, const Tensor &expAvgSq, WeightDecay decay, Node node) {
-  checkUpdate(node, w.shape, {dw, expAvg, expAvgSq});
   const bool decoupled = decay == WeightDecay::Decoupled;
   launchUpdate<AdamRule>(stream, node, decoupled ? "update_adamw" : "update_adam",
-                         {stream, w, dw, norm, expAvg, expAvgSq}, factorsOf(stream, id, decoupled));
+                         pointersOf(stream, node, w, dw, norm, expAvg, expAvgSq), factorsOf(stream, id, decoupled));
 }
 
 void updateAdagrad(Stream &stream, ParameterId id, const Tensor &w, const Tensor &dw, const Tensor &norm,
                    const Tensor &sum, Node node) {
-  checkUpdate(node, w.shape, {dw, sum});
-  launchUpdate<AdagradRule>(stream, node, "update_adagrad", {stream, w, dw, norm, sum, none}, factorsOf(stream, id));
+  launchUpdate<AdagradRule>(stream, node, "update_adagrad", pointersOf(stream, node, w, dw, norm, sum, none),
+                            factorsOf(stream, id));
 }
 
 void updateRmsProp(Stream &stream, ParameterId id, const Tensor &w, const Tensor &dw, const Tensor &norm,
                    const Tensor &squareAvg, const Tensor &momentum, Node node) {
-  checkUpdate(node, w.shape, {dw, squareAvg, momentum});
   const UpdateFactors f = factorsOf(stream, id);
   const auto launch = f.momentum == 0 ? launchUpdate<PlainRmsProp> : launchUpdate<MomentumRmsProp>;
-  launch(stream, node, "update_rmsprop", {stream, w, dw, norm, squareAvg, momentum}, f);
+  launch(stream, node, "update_rmsprop", pointersOf(stream, node, w, dw, norm, squareAvg, momentum), f);
 }
 
 void updateLion(Stream &stream, ParameterId id, const Tensor &w, const Tensor &dw, const Tensor &norm,
                 const Tensor &expAvg, Node node) {
-  checkUpdate(node, w.shape, {dw, expAvg});
-  launchUpdate<LionRule>(stream, node, "update_lion", {stream, w, dw, norm, expAvg, none}, factorsOf(stream, id, true));
+  launchUpdate<LionRule>(stream, node, "update_lion", pointersOf(stream, node, w, dw, norm, expAvg, none),
+                         factorsOf(stream, id, true));
 }
 
 Lamb::Lamb(Node node, Shape w) : Kernel(node), w(w) { workspace = parts * sizeof(double); }
@@ -110,22 +132,23 @@ void Lamb::update(Stream &stream, ParameterId id, const Tensor &w, const Tensor 
   if (!f.lastBatch)
     return;
   double *partials = stream.data<double>(scratch);
-  stream.launch(
-      node.as(OpRole::Update), "update_lamb", [p = Pointers(stream, w, dw, norm, expAvg, expAvgSq), f, partials] {
-        const float factor = f.clipFactor(p.norm);
-        const auto direction = [&](int64_t i) { return lambDirection(p.w[i], p.first[i], p.second[i], f); };
-        parallelRanges(p.count, grain, [&](int64_t begin, int64_t end) {
-          for (int64_t i = begin; i < end; ++i)
-            lambMoments(clippedElement(p.dw[i], f.clipValue) * factor, p.first[i], p.second[i], f);
-        });
-        const double weights = sumOver(p.count, partials, [&](int64_t i) { return squareOf(p.w[i]); });
-        const double directions = sumOver(p.count, partials, [&](int64_t i) { return squareOf(direction(i)); });
-        const float size = f.rate * trustRatio(weights, directions, f);
-        parallelRanges(p.count, grain, [&](int64_t begin, int64_t end) {
-          for (int64_t i = begin; i < end; ++i)
-            p.w[i] -= size * direction(i);
-        });
-      });
+  stream.launch(node.as(OpRole::Update), "update_lamb",
+                [p = pointersOf(stream, node, w, dw, norm, expAvg, expAvgSq), f, partials] {
+                  const float factor = f.clipFactor(p.norm);
+                  const auto direction = [&](int64_t i) { return lambDirection(p.w[i], p.first[i], p.second[i], f); };
+                  parallelRanges(p.count, grain, [&](int64_t begin, int64_t end) {
+                    for (int64_t i = begin; i < end; ++i)
+                      lambMoments(clippedElement(p.dw[i], f.clipValue) * factor, p.first[i], p.second[i], f);
+                  });
+                  const double weights = sumOver(p.count, partials, [&](int64_t i) { return squareOf(p.w[i]); });
+                  const double directions =
+                      sumOver(p.count, partials, [&](int64_t i) { return squareOf(direction(i)); });
+                  const float size = f.rate * trustRatio(weights, directions, f);
+                  parallelRanges(p.count, grain, [&](int64_t begin, int64_t end) {
+                    for (int64_t i = begin; i < end; ++i)
+                      p.w[i] -= size * direction(i);
+                  });
+                });
 }
 
 GradientNorm::GradientNorm(Node node, Shape gradient) : Kernel(node), gradient(gradient) {

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who still lives: each rank tells the next one in a ring twice a second, and ends when the one before it is silent.
-// What counts are a rank's own rounds, so that a machine that has no time for any rank ends none.
+// Of the time between two of a rank's own rounds a second counts at most, so that a machine that has no time for any
+// rank ends none.
 #include "runtime/mpi/Mpi.h"
 
 #include "runtime/Errors.h"
 
+#include <algorithm>
 #include <chrono>
 
 namespace sluice {
 
-/// A rank that is silent for so many rounds of half a second is lost: 7 s.
-static constexpr int silentRounds = 14;
-static constexpr std::chrono::milliseconds round{500};
+/// A rank that is silent for so long is lost.
+static constexpr std::chrono::seconds silenceOfLost{7};
+static constexpr std::chrono::milliseconds round{500}, mostOfRound{1000};
 
 void MpiRanks::watch(std::function<void(const std::string &)> onLoss, std::function<bool()> wasAsked) {
   say = std::move(onLoss);
@@ -20,30 +22,29 @@ void MpiRanks::watch(std::function<void(const std::string &)> onLoss, std::funct
 }
 
 void MpiRanks::watchOthers() {
-  for (int silent = 0; silent < silentRounds; ++silent) {
+  std::chrono::steady_clock::duration silent{0};
+  while (silent < silenceOfLost) {
     const auto begin = std::chrono::steady_clock::now();
     {
       std::unique_lock<std::mutex> lock(mutex);
       if (wake.wait_for(lock, round, [this] { return over; }))
         return;
     }
-    const bool late =
-        std::chrono::steady_clock::now() - begin > 2 * round; // nobody here had time, perhaps nobody there
+    // If it was longer nobody here had time, perhaps nobody there.
+    silent += std::min<std::chrono::steady_clock::duration>(std::chrono::steady_clock::now() - begin, mostOfRound);
     tell(neighbour(1), Alive);
     bool heard = false;
     if (!hearAll(heard))
       return endWith("");
     if (heard)
-      silent = -1;
-    else if (late) // a round that does not count
-      --silent;
+      silent = {};
   }
   const int gone = neighbour(-1);
   for (int peer = 0; peer < size(); ++peer)
     if (peer != rank() && peer != gone)
       tell(peer, Failed);
-  endWith(text(nameOf(gone), " has ended or stands still: nothing was heard of it for ",
-               silentRounds * round.count() / 1000, " s", waitingFor(gone)));
+  endWith(text(nameOf(gone), " has ended or stands still: nothing was heard of it for ", silenceOfLost.count(), " s",
+               waitingFor(gone)));
 }
 
 /// Takes the words that have arrived; false where one says that a rank has failed.

@@ -9,7 +9,7 @@
 #include "runtime/program/Arguments.h"
 #include "runtime/program/Log.h"
 #include "runtime/program/LossScaling.h"
-#include "runtime/program/TensorIO.h"
+#include "runtime/program/SharedStates.h"
 
 #include <algorithm>
 #include <cmath>
@@ -135,8 +135,8 @@ void SavedRun::checkTensors() const {
     const Variable &variable = program.variables[i];
     if (!isCarried(variable))
       continue;
-    TensorReader reader(file, variable.name, variable.tensor.type, variable.tensor.shape);
-    const size_t bytes = variable.tensor.bytes();
+    TensorReader reader(file, variable.name, variable.saved().type, variable.saved().shape);
+    const size_t bytes = variable.saved().bytes();
     for (size_t at = 0; at < bytes; at += piece.size())
       reader.read(at, piece.data(), std::min(piece.size(), bytes - at));
   }
@@ -164,8 +164,8 @@ void SavedRun::load(Session &session) const {
     const Variable &variable = program.variables[i];
     if (!isCarried(variable))
       continue;
-    TensorReader reader(file, variable.name, variable.tensor.type, variable.tensor.shape);
-    writeTensor(session, variable.tensor, [&](size_t first, void *to, size_t bytes) { reader.read(first, to, bytes); });
+    TensorReader reader(file, variable.name, variable.saved().type, variable.saved().shape);
+    writeSaved(session, variable, [&](size_t first, void *to, size_t bytes) { reader.read(first, to, bytes); });
   }
   file.data().dropPages();
 }

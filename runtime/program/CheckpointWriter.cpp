@@ -7,7 +7,7 @@
 #include "runtime/files/OutputFile.h"
 #include "runtime/program/KeptCheckpoints.h"
 #include "runtime/program/Recipe.h"
-#include "runtime/program/TensorIO.h"
+#include "runtime/program/SharedStates.h"
 
 #include <cstdio>
 #include <cstring>
@@ -20,7 +20,7 @@ static size_t savedBytes(const Program &program, bool trainedOnly) {
   size_t bytes = 0;
   for (int i = 0; i < program.variableCount; ++i)
     if (isSaved(program.variables[i], trainedOnly))
-      bytes += program.variables[i].tensor.bytes();
+      bytes += program.variables[i].saved().bytes();
   return bytes;
 }
 
@@ -92,7 +92,7 @@ void CheckpointWriter::copyVariables() {
   char *to = copy.get();
   for (int i = 0; i < program.variableCount; ++i)
     if (isSaved(program.variables[i], trainedOnly))
-      readTensor(session, program.variables[i].tensor, [&](const void *data, size_t bytes) {
+      readSaved(session, program.variables[i], [&](const void *data, size_t bytes) {
         std::memcpy(to, data, bytes);
         to += bytes;
       });
@@ -133,14 +133,15 @@ void CheckpointWriter::write(const Job &current) {
   for (int i = 0; i < program.variableCount; ++i) {
     if (!isSaved(program.variables[i], trainedOnly))
       continue;
-    const Tensor &tensor = program.variables[i].tensor;
-    auto produce = [this, &tensor, from](const TensorToWrite::Put &put) {
+    const Variable &variable = program.variables[i];
+    const Tensor &tensor = variable.saved();
+    auto produce = [this, &variable, from](const TensorToWrite::Put &put) {
       if (copy)
-        put(from, tensor.bytes());
+        put(from, variable.saved().bytes());
       else
-        readTensor(session, tensor, put);
+        readSaved(session, variable, put);
     };
-    tensors.push_back({program.variables[i].name, tensor.type, tensor.shape, produce});
+    tensors.push_back({variable.name, tensor.type, tensor.shape, produce});
     if (copy)
       from += tensor.bytes();
   }

@@ -114,6 +114,8 @@ public:
   }
   /// Samples that no batch of an epoch holds.
   int64_t dropped() const { return options.padded ? 0 : count - batches() * program.batch; }
+  /// Whether others take the place of samples that cannot be used.
+  bool skipsBad() const { return options.skipBad; }
   /// Samples that were found bad so far and skipped. While nothing is gathered.
   int64_t skipped() const { return static_cast<int64_t>(bad.size()); }
   /// Takes those out of the data, so that no others count in their place: where each sample is to count once. False

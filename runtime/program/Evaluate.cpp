@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Programs compute whole batches, and tell of each the mean of its losses and the number of its right answers. An
 // incomplete batch, the last one of a shape, is filled up with its last sample; what that added is known from one more
-// batch, which consists of that sample alone: mean losses of samples add up, whatever the loss is.
+// batch, which consists of that sample alone: mean losses of samples add up, whatever the loss is. Several ranks
+// evaluate a share of the batches each, where these leave nothing but numbers, and add up those of all in the order of
+// the batches.
 
 #include "runtime/program/Evaluate.h"
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 namespace sluice {
 
@@ -38,20 +41,34 @@ class Losses {
 public:
   explicit Losses(const Program &program) : program(program), parts(hasParts(program) ? partsOf(program) : 0) {}
 
-  /// The batch that evaluate has just left; `times` in as many parts of the batch.
-  void add(Session &session, const Batches &batches, int64_t times, int64_t of) {
-    const auto valueOf = [&](const Tensor &scalar) {
+  /// Numbers that a batch leaves.
+  size_t fields() const { return perLoss * std::max<size_t>(1, parts.size()); }
+  /// Those of the batch that evaluate has just left.
+  void read(Session &session, const Batches &batches, std::vector<double> &to) const {
+    const auto put = [&](const Tensor &scalar, int64_t correct, const Counted &counted) {
       float value = 0;
       session.read(scalar, &value);
-      return static_cast<double>(value);
+      to.insert(to.end(), {static_cast<double>(value), static_cast<double>(correct),
+                           static_cast<double>(counted.targets), counted.weight});
     };
     int64_t correct = 0;
     if (program.correct.present)
       session.read(program.correct, &correct);
     if (parts.empty())
-      return whole.add(valueOf(program.loss), correct, batches.counted(), times, of);
+      put(program.loss, correct, batches.counted());
     for (size_t i = 0; i < parts.size(); ++i)
-      parts[i].add(valueOf(program.outputs[i].part), 0, batches.countedOf(static_cast<int>(i)), times, of);
+      put(program.outputs[i].part, 0, batches.countedOf(static_cast<int>(i)));
+  }
+  /// What a batch has left, `times` in as many parts of it.
+  void add(const double *batch, int64_t times, int64_t of) {
+    const auto take = [&](Sums &sums, const double *loss) {
+      const auto targets = static_cast<int64_t>(loss[2]);
+      sums.add(loss[0], static_cast<int64_t>(loss[1]), {targets, loss[3], targets}, times, of);
+    };
+    if (parts.empty())
+      return take(whole, batch);
+    for (size_t i = 0; i < parts.size(); ++i)
+      take(parts[i], batch + i * perLoss);
   }
 
   void describe(const MetricChoice &choice, std::map<Measure, double> &values) const {
@@ -71,6 +88,7 @@ public:
   }
 
 private:
+  static constexpr size_t perLoss = 4; ///< mean, right answers, targets, their weight
   static size_t partsOf(const Program &program) {
     size_t count = 0;
     while (count < static_cast<size_t>(program.outputCount) && program.outputs[count].part.present)
@@ -111,6 +129,18 @@ Evaluation resultOf(const Losses &losses, const Tally &tally, const MetricChoice
   return result;
 }
 
+/// What all ranks' batches have left, in the order of the batches; `own`: of this rank's share of `count`.
+std::vector<double> gatherAll(const Session &session, std::vector<double> own, size_t count, size_t fields) {
+  const int ranks = session.ranks->size();
+  const auto length = static_cast<size_t>(shareOf(static_cast<int64_t>(count), 0, ranks).count);
+  own.resize(length * fields); // a share that is shorter is one of the last, whose end nobody reads
+  const std::vector<char> bytes =
+      session.ranks->gather(own.data(), own.size() * sizeof(double), {"the evaluation of all ranks"});
+  std::vector<double> all(bytes.size() / sizeof(double));
+  std::memcpy(all.data(), bytes.data(), bytes.size());
+  return all;
+}
+
 /// With other samples in the place of bad ones that were not known.
 std::optional<Evaluation> evaluateOnce(Session &session, const Program &program, const Entry &entry, Dataset &dataset,
                                        const MetricChoice &choice) {
@@ -123,14 +153,23 @@ std::optional<Evaluation> evaluateOnce(Session &session, const Program &program,
     }
   Losses losses(program);
   Tally tally(program, choice);
-  const bool whole = forwardAll(session, program, entry, dataset, list, [&](size_t i, const Batches &batches) {
-    if (list[i].samples == 0)
-      return losses.add(session, batches, -missing[i], program.batch);
-    losses.add(session, batches, 1, 1);
-    tally.add(session, dataset.shape(batches.bucket()), list[i].samples);
+  const bool shares = session.ranks && !choice.readsOutput() && !dataset.skipsBad();
+  const auto count = static_cast<int64_t>(list.size());
+  const Share own = shares ? shareOf(count, session.ranks->rank(), session.ranks->size()) : Share{0, count};
+  const std::vector<ForwardBatch> mine(list.begin() + own.first, list.begin() + own.first + own.count);
+  std::vector<double> left;
+  const bool whole = forwardAll(session, program, entry, dataset, mine, [&](size_t i, const Batches &batches) {
+    losses.read(session, batches, left);
+    if (!shares && mine[i].samples > 0)
+      tally.add(session, dataset.shape(batches.bucket()), mine[i].samples);
   });
   if (!whole)
     return std::nullopt;
+  if (shares)
+    left = gatherAll(session, std::move(left), list.size(), losses.fields());
+  for (size_t i = 0; i < list.size(); ++i)
+    losses.add(left.data() + i * losses.fields(), list[i].samples == 0 ? -missing[i] : 1,
+               list[i].samples == 0 ? program.batch : 1);
   Evaluation result = resultOf(losses, tally, choice);
   result.samples = dataset.samples();
   result.leftOut = dataset.skipped();

@@ -11,6 +11,7 @@
 #include "runtime/program/KeptCheckpoints.h"
 #include "runtime/program/RunReport.h"
 #include "runtime/program/Schedule.h"
+#include "runtime/program/SharedStates.h"
 
 #include <cmath>
 #include <cstdio>
@@ -177,6 +178,8 @@ void Evaluations::select(RunState &state, const Evaluation &result) {
   const bool better = selection->take(result.values, state.step);
   state.metric = selection->measure.name();
   state.standing = selection->standing;
+  if (better && !checkpoints)
+    sendShares(session, program, arguments);
   if (!better || !checkpoints) // what is waited for is kept, where there is a folder for it
     return;
   checkpoints->saveBest(state);

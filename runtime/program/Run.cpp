@@ -275,6 +275,7 @@ static void runProgram(Arguments arguments, const Program &program, const Entry 
     const std::unique_ptr<Session> opened = openSession(program, scratch, arguments);
     Session &session = *opened;
     session.ranks = team.ranks();
+    session.sharesStates = program.leastRanks > 1;
     begin(session, program, arguments, state, saved);
     if (initial)
       initial->load(session);

@@ -39,8 +39,18 @@ static void checkBatches(const Arguments &arguments, const Program &program, int
                           "for others"));
 }
 
+/// Slots of states are as long as the share of one of so many.
+static void checkShares(const Program &program, int ranks) {
+  if (ranks < program.leastRanks)
+    throw UsageError(text("each process has room for 1 of ", program.leastRanks,
+                          " shares of the optimizer's states, and ", ranks, ranks == 1 ? " was" : " were",
+                          " started: start ", program.leastRanks, " or more (mpirun -n ", program.leastRanks,
+                          "), or compile again with sluicec --shard=states,ranks=N for fewer"));
+}
+
 void Team::adapt(Arguments &arguments, const Program &program) {
   checkBatches(arguments, program, joined ? joined->size() : 1);
+  checkShares(program, joined ? joined->size() : 1);
   if (!joined)
     return;
   for (const auto &[flag, value] : givenFlags(arguments))

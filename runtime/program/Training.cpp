@@ -14,6 +14,7 @@
 #include "runtime/program/Progress.h"
 #include "runtime/program/Recipe.h"
 #include "runtime/program/RunReport.h"
+#include "runtime/program/SharedStates.h"
 #include "runtime/program/Step.h"
 
 #include "runtime/Codec.h"
@@ -144,18 +145,17 @@ std::string Trainer::lastSaved() const {
                    : "this run wrote no checkpoint yet";
 }
 
-/// Epochs of synthetic data are a few steps long and mean nothing.
 bool Trainer::checkpointIsDue(bool epochEnds) const {
   if (arguments.checkpointEvery)
     return run.step % *arguments.checkpointEvery == 0;
-  return epochEnds && *arguments.data != syntheticData;
+  return epochEnds && *arguments.data != syntheticData; // whose epochs are a few steps long and mean nothing
 }
 
 void Trainer::saveCheckpoint() {
   Metadata now = metadataOf(program, run);
-  if (!checkpoints || saved == now)
+  if (saved == now)
     return;
-  checkpoints->save(run);
+  checkpoints ? checkpoints->save(run) : sendShares(session, program, arguments);
   saved = std::move(now);
 }
 
@@ -313,7 +313,7 @@ void Trainer::loopAndSave() {
       loop();
   } catch (const DataError &) {
     try {
-      if (isFinite && step.settleQuietly())
+      if (isFinite && step.settleQuietly() && !session.sharesStates) // others, which have shares, go on
         saveCheckpoint();
       finishCheckpoints();
     } catch (const DataError &) {

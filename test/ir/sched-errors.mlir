@@ -532,6 +532,22 @@ sched.program @run_c6_role {
 
 // -----
 
+sched.program @run_c6_reduce {
+  %x = sched.buffer "x" device bytes(16)
+  // expected-error @below {{'all_reduce' does not run on compute}}
+  sched.run compute "all_reduce" ins(%x : tensor<4xf32>) outs(%x : tensor<4xf32>) versions [0] -> [1] calls [#sched.call<"", [], "g", <out 0>>] role(reduce)
+}
+
+// -----
+
+sched.program @run_c6_compute {
+  %x = sched.buffer "x" device bytes(16)
+  // expected-error @below {{'relu' does not run on comm}}
+  sched.run comm "relu" ins(%x : tensor<4xf32>) outs(%x : tensor<4xf32>) versions [0] -> [1] calls [#sched.call<"", [], "g", <out 0>>]
+}
+
+// -----
+
 sched.program @no_parameter {
   %a = sched.buffer "a" device bytes(4) result(0)
   // expected-error @below {{'f' calls "updateSgd" with #sched.operand<parameter> of 0 ins and 1 outs without a parameter}}

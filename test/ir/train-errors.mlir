@@ -1028,6 +1028,78 @@ func.func @sum_batches_c1_role(%g: tensor<3xf32>) {
 
 // -----
 
+func.func @all_reduce_c1(%g: tensor<3xf32>, %room: tensor<8xf32>) {
+  // expected-error @below {{makes 1 values of 2; it sums one tensor or more, and makes a value of each and of its room}}
+  %all = train.all_reduce %g in %room {ordered} : (tensor<3xf32>, tensor<8xf32>) -> tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func @all_reduce_c1_type(%g: tensor<3xf32>, %b: tensor<2xf32>) {
+  // expected-error @below {{makes 'tensor<3xf32>' of 'tensor<2xf32>'}}
+  %all:2 = train.all_reduce %g, %b {ordered} : (tensor<3xf32>, tensor<2xf32>) -> (tensor<3xf32>, tensor<3xf32>)
+  return
+}
+
+// -----
+
+func.func @all_gather_c1() {
+  // expected-error @below {{makes 0 values of 0; it gathers one parameter or more, and makes a value of each}}
+  train.all_gather : () -> ()
+  return
+}
+
+// -----
+
+train.variable @m role(optimizer) init(zero) : tensor<3xf32>
+func.func @all_gather_c1_role() {
+  %m = train.read @m : tensor<3xf32>
+  // expected-error @below {{changes 'm', whose role is optimizer, not parameter}}
+  %all = train.all_gather %m : (tensor<3xf32>) -> tensor<3xf32>
+  return
+}
+
+// -----
+
+train.variable @w role(parameter) init(zero) : tensor<2x3xf32>
+train.variable @m role(optimizer) init(zero) : tensor<6xf32>
+func.func @update_c3(%g: tensor<2x3xf32>) {
+  %w = train.read @w : tensor<2x3xf32>
+  %m = train.read @m : tensor<6xf32>
+  // expected-error @below {{keeps 'tensor<6xf32>' as a share of 6 elements; it is a shorter vector}}
+  %new:2 = train.update(%g, %w, %m) rule(sgd) {sharded} : tensor<2x3xf32> keeping tensor<6xf32>
+  return
+}
+
+// -----
+
+train.variable @w role(parameter) init(zero) : tensor<2x3xf32>
+train.variable @m role(optimizer) init(zero) : tensor<3xf32>
+train.variable @v role(optimizer) init(zero) : tensor<3xf32>
+func.func @update_c3_lamb(%g: tensor<2x3xf32>) {
+  %w = train.read @w : tensor<2x3xf32>
+  %m = train.read @m : tensor<3xf32>
+  %v = train.read @v : tensor<3xf32>
+  // expected-error @below {{has no shares of what lamb takes norms of}}
+  %new:3 = train.update(%g, %w, %m, %v) rule(lamb) {sharded} : tensor<2x3xf32> keeping tensor<3xf32>
+  return
+}
+
+// -----
+
+train.variable @w role(parameter) init(zero) : tensor<2x3xf32>
+train.variable @m role(optimizer) init(zero) : tensor<3xf32>
+func.func @update_c2_keeping(%g: tensor<2x3xf32>) {
+  %w = train.read @w : tensor<2x3xf32>
+  %m = train.read @m : tensor<3xf32>
+  // expected-error @below {{has a gradient of 'tensor<2x3xf32>' for 'm', which is 'tensor<3xf32>'}}
+  %new:2 = train.update(%g, %w, %m) rule(sgd) : tensor<2x3xf32> keeping tensor<3xf32>
+  return
+}
+
+// -----
+
 func.func @batch_statistics_c1(%m: tensor<3xf32>) {
   // expected-error @below {{makes 'tensor<3x2xf32>' of statistics of 3 channels}}
   %shares = train.batch_statistics %m, %m {momentum = 1.0e-1 : f32, epsilon = 1.0e-5 : f32, count = 8 : i64} : tensor<3xf32> -> tensor<3x2xf32>

@@ -23,7 +23,7 @@ module attributes {train.ranks = "fast"} {
     %w = train.read @w : tensor<8xf32>
     %m = train.read @m : tensor<8xf32>
     // expected-error @below {{is as itself leaves it; run sluice-reduce-gradients before that}}
-    %all = train.all_reduce %g {mean} : tensor<8xf32>
+    %all = train.all_reduce %g {mean} : (tensor<8xf32>) -> tensor<8xf32>
     %w2, %m2 = train.update(%all, %w, %m) rule(sgd) : tensor<8xf32>
     return %g : tensor<8xf32>
   }

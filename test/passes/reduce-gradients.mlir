@@ -11,10 +11,12 @@ module attributes {train.ranks = "ordered"} {
     %l = train.matmul %x, %w {transpose_b = true} : (tensor<2x8xf32>, tensor<4x8xf32>) -> tensor<2x4xf32>
     %loss = train.softmax_cross_entropy %l, %target : (tensor<2x4xf32>, tensor<2xi64>) -> tensor<f32>
     // CHECK: [[DW:%.*]] = train.matmul {{.*}}transpose_a = true
-    // CHECK-NEXT: [[ALL:%.*]] = train.all_reduce [[DW]] {mean, ordered, train.backward = 0 : i64, weighted} : tensor<4x8xf32>
+    // CHECK-NEXT: [[ALL:%.*]] = train.all_reduce [[DW]] {mean, ordered, train.backward = 0 : i64, weighted} : (tensor<4x8xf32>) -> tensor<4x8xf32>
     // CHECK: train.update([[ALL]], {{.*}}rule(sgd)
-    // In the bytes of the rank's own gradient, which nobody reads any more.
-    // PLACE: train.all_reduce {{.*}}train.in_place = array<i64: 0>
+    // In the bytes of the rank's own gradient, which nobody reads any more; what others send is received in a room, here of 32 elements and 1024.
+    // PLACE: train.variable @"train/room" role(gradient) init(zero) : tensor<1056xf32>
+    // PLACE: [[ROOM:%.*]] = train.read @"train/room"
+    // PLACE: train.all_reduce {{.*}} in [[ROOM]] {{.*}}train.in_place = array<i64: 0, 1>
     return %loss : tensor<f32>
   }
 }
@@ -37,7 +39,7 @@ module attributes {train.accumulate, train.clip_norm, train.ranks = "fast", trai
     // CHECK: [[A:%.*]] = train.read @"w/gradient_sum" {
     // CHECK-NEXT: [[B:%.*]] = train.read @"w/gradient_sum_1" {
     // CHECK-NEXT: [[SUM:%.*]]:2 = train.sum_batches [[DW]], [[A]], [[B]] {train.backward = 0 : i64, weighted}
-    // CHECK-NEXT: [[ALL:%.*]] = train.all_reduce [[SUM]]#1 {mean, train.backward = 0 : i64} : tensor<4x8xf32>
+    // CHECK-NEXT: [[ALL:%.*]] = train.all_reduce [[SUM]]#1 {mean, train.backward = 0 : i64} : (tensor<4x8xf32>) -> tensor<4x8xf32>
     // CHECK: [[NORM:%.*]] = train.gradient_norm [[ALL]]
     // CHECK: train.update([[ALL]], {{.*}}norm([[NORM]])
     // The sum of the rank's batches stays what it is.
@@ -72,9 +74,10 @@ module attributes {train.accumulate, train.ranks = "ordered"} {
     // CHECK-NEXT: [[OWN:%.*]] = train.read @"m/batch_sum"
     // CHECK-NEXT: [[SUM:%.*]] = train.sum_batches [[SHARES]], [[OWN]] {train.backward
     // CHECK-NEXT: [[ALL:%.*]] = train.all_reduce [[SUM]] {ordered, train.backward
-    // CHECK-NEXT: train.apply_statistics [[ALL]], {{.*}}
     // CHECK: train.update(
     // CHECK: train.update(
+    // CHECK: train.apply_statistics [[ALL]], {{.*}}
+    // CHECK-NEXT: return
     return %loss : tensor<f32>
   }
 }
@@ -89,6 +92,46 @@ module attributes {train.optimizer = "sgd"} {
     %l = train.matmul %x, %w {transpose_b = true} : (tensor<2x8xf32>, tensor<4x8xf32>) -> tensor<2x4xf32>
     %loss = train.softmax_cross_entropy %l, %target : (tensor<2x4xf32>, tensor<2xi64>) -> tensor<f32>
     // CHECK-NOT: train.all_reduce
+    return %loss : tensor<f32>
+  }
+}
+
+// -----
+
+// Gradients that follow one another go in one message of a megabyte; what reads them comes behind the next message.
+// CHECK-LABEL: module attributes {train.ranks = "ordered", train.shares = 4 : i64}
+module attributes {train.ranks = "ordered", train.shares = 4 : i64} {
+  train.variable @a role(parameter) init(zero) : tensor<512x8xf32>
+  train.variable @b role(parameter) init(zero) : tensor<512x512xf32>
+  train.variable @c role(parameter) init(zero) : tensor<64x512xf32>
+  train.variable @d role(parameter) init(zero) : tensor<4x64xf32>
+  // Each rank has its share of the momentum, the longest of four.
+  // CHECK-DAG: train.variable @"a/momentum" role(optimizer) init(zero) : tensor<1024xf32> {train.share_of = @a}
+  // CHECK-DAG: train.variable @"d/momentum" role(optimizer) init(zero) : tensor<64xf32> {train.share_of = @d}
+  // CHECK: func.func @step
+  func.func @step(%x: tensor<2x8xf32>, %target: tensor<2xi64>) -> tensor<f32> {
+    %a = train.read @a : tensor<512x8xf32>
+    %b = train.read @b : tensor<512x512xf32>
+    %c = train.read @c : tensor<64x512xf32>
+    %d = train.read @d : tensor<4x64xf32>
+    %h = train.matmul %x, %a {transpose_b = true} : (tensor<2x8xf32>, tensor<512x8xf32>) -> tensor<2x512xf32>
+    %i = train.matmul %h, %b {transpose_b = true} : (tensor<2x512xf32>, tensor<512x512xf32>) -> tensor<2x512xf32>
+    %j = train.matmul %i, %c {transpose_b = true} : (tensor<2x512xf32>, tensor<64x512xf32>) -> tensor<2x64xf32>
+    %l = train.matmul %j, %d {transpose_b = true} : (tensor<2x64xf32>, tensor<4x64xf32>) -> tensor<2x4xf32>
+    %loss = train.softmax_cross_entropy %l, %target : (tensor<2x4xf32>, tensor<2xi64>) -> tensor<f32>
+    // CHECK: [[CD:%.*]]:2 = train.all_reduce {{.*}} : (tensor<4x64xf32>, tensor<64x512xf32>)
+    // CHECK-NOT: train.update
+    // CHECK: [[B:%.*]] = train.all_reduce {{.*}} : (tensor<512x512xf32>)
+    // CHECK: [[D2:%.*]]:2 = train.update([[CD]]#0, {{.*}} {sharded, {{.*}} : tensor<4x64xf32> keeping tensor<64xf32>
+    // CHECK: [[C2:%.*]]:2 = train.update([[CD]]#1,
+    // CHECK: [[A:%.*]] = train.all_reduce {{.*}} : (tensor<512x8xf32>)
+    // CHECK: [[B2:%.*]]:2 = train.update([[B]],
+    // CHECK: [[A2:%.*]]:2 = train.update([[A]],
+    // In the end all that was updated is gathered, in messages likewise.
+    // CHECK-NEXT: train.all_gather [[D2]]#0, [[C2]]#0
+    // CHECK-NEXT: train.all_gather [[B2]]#0
+    // CHECK-NEXT: train.all_gather [[A2]]#0
+    // CHECK-NEXT: return
     return %loss : tensor<f32>
   }
 }

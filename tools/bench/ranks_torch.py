@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ResNet-50 in PyTorch's DistributedDataParallel over gloo, for ranks.py: one rank of several, on a core of its own.
+"""ResNet-50 in PyTorch's DistributedDataParallel over gloo, for ranks.py and hosts_steps.sh: one rank of several, on a core of its own.
 
-    ranks_torch.py RANK RANKS STORE BATCH STEPS
+    ranks_torch.py RANK RANKS STORE BATCH STEPS [SIDE]
 
-Rank 0 prints a line of JSON: the fastest step in ms, the first one left out, and the bytes that the process had resident at most."""
+STORE is a file, or "env" where MASTER_ADDR and MASTER_PORT say where the others are; images have SIDE (224) pixels a side. Rank 0 prints a line of JSON: the fastest step in ms, the first one left out, and the bytes that the process had resident at most."""
 import json
 import os
 import sys
@@ -16,14 +16,15 @@ import torchvision
 
 def main():
     rank, ranks, store, batch, steps = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], int(sys.argv[4]), int(sys.argv[5])
+    side = int(sys.argv[6]) if len(sys.argv) > 6 else 224
     os.sched_setaffinity(0, {rank})
     torch.set_num_threads(1)
     torch.manual_seed(1)
-    torch.distributed.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=ranks)
+    torch.distributed.init_process_group("gloo", init_method="env://" if store == "env" else f"file://{store}", rank=rank, world_size=ranks)
     model = torchvision.models.resnet50().to(memory_format=torch.channels_last)
     trained = torch.nn.parallel.DistributedDataParallel(model) if ranks > 1 else model
     optimizer = torch.optim.SGD(trained.parameters(), 0.001, momentum=0.9)
-    x = torch.randn(batch, 3, 224, 224).to(memory_format=torch.channels_last)
+    x = torch.randn(batch, 3, side, side).to(memory_format=torch.channels_last)
     target = torch.randint(1000, (batch,))
     times = []
     for _ in range(steps):

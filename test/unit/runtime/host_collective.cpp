@@ -73,8 +73,17 @@ Floats partOf(int64_t unit, size_t count) {
 /// Of a step's targets, as if some were ignored.
 float weightOf(int64_t unit) { return 1 - 0.03125f * static_cast<float>(unit % 5); }
 
-/// One rank's step: its batches through sum_batches of `digits` sums, if any, then the sum over all ranks.
+/// Some elements of a vector.
+Tensor part(Tensor whole, int64_t first, int64_t count) {
+  whole.offset += static_cast<size_t>(first) * sizeof(float);
+  whole.shape = {count};
+  return whole;
+}
+
+/// One rank's step: its batches through sum_batches of `digits` sums, if any, then the sum over all ranks, in two parts
+/// of one message where they fit one.
 Floats stepOf(int rank, int ranks, int64_t batches, int digits, size_t count, bool ordered, Mail &mail) {
+  const bool split = static_cast<int64_t>(count) <= reducedPiece;
   Harness h(size_t(16) << 20);
   ThreadRanks others(rank, ranks, mail);
   h.session.ranks = ranks > 1 ? &others : nullptr;
@@ -85,8 +94,10 @@ Floats stepOf(int rank, int ranks, int64_t batches, int digits, size_t count, bo
   std::vector<Tensor> sums;
   for (int i = 0; i < digits; ++i)
     sums.push_back(h.tensor(shape));
-  const AllReduce reduce("x", shape, true, digits == 0, ordered);
-  const Tensor scratch = h.workspace(reduce);
+  // Half of the tensor is summed by itself, where it is not too much in one message with the other half.
+  const auto half = static_cast<int64_t>(count / 2);
+  const bool together = split && half > 0;
+  const Tensor room = h.tensor({roomOfSum(together ? 2 : 1, shape.elements(), true)});
   double weight = 0;
   h.session.unitWeights.clear();
   for (int64_t unit = 0; unit < ranks * batches; ++unit) {
@@ -100,7 +111,13 @@ Floats stepOf(int rank, int ranks, int64_t batches, int digits, size_t count, bo
     h.session.write(x, partOf(state.unit(), count).data());
     if (digits > 0)
       sumBatches(h.session.compute, x, {sums.data(), sums.size()}, true, "x");
-    reduce.run(h.session.compute, digits > 0 ? sums.back() : x, x, scratch);
+    h.session.synchronize();
+    const Tensor own = digits > 0 ? sums.back() : x;
+    if (together)
+      allReduce(h.session.communication, room, {part(own, 0, half), part(own, half, shape.elements() - half)},
+                {part(x, 0, half), part(x, half, shape.elements() - half)}, true, digits == 0, ordered, "x");
+    else
+      allReduce(h.session.communication, room, {own}, {x}, true, digits == 0, ordered, "x");
     h.session.synchronize();
   }
   Floats all(count);
@@ -130,7 +147,7 @@ TEST(Collective, NumberOfRanksChangesNoBit) {
   for (const auto &[ranks, batches, digits] : {std::tuple(3, 4, 2), {3, 4, 5}, {6, 2, 1}, {12, 1, 1}, {12, 1, 0}})
     EXPECT_EQ(sumOf(ranks, batches, digits, 1000), one) << ranks << " ranks";
   EXPECT_EQ(sumOf(12, 1, 0, 1), sumOf(3, 4, 2, 1));
-  constexpr size_t large = AllReduce::piece + 77;
+  constexpr size_t large = reducedPiece + 77;
   EXPECT_EQ(sumOf(3, 1, 0, large), sumOf(1, 3, 2, large));
 }
 
@@ -165,12 +182,53 @@ TEST(Collective, FastIsNear) {
   EXPECT_LT(difference, 1e-6 * size);
 }
 
-TEST(Collective, ScratchHoldsWhatAnyNumberOfRanksSends) {
-  for (const int64_t count : {int64_t{1}, int64_t{1023}, int64_t{5000}, AllReduce::piece, 10 * AllReduce::piece})
+TEST(Collective, RoomHoldsWhatAnyNumberOfRanksSends) {
+  for (const int64_t count : {int64_t{1}, int64_t{1023}, int64_t{5000}, reducedPiece, 10 * reducedPiece})
     for (const int64_t ranks : {2, 3, 64, 1000, mostRanks}) {
-      const int64_t piece = std::min(count, AllReduce::piece);
-      EXPECT_LE((ranks - 1) * ((piece + ranks - 1) / ranks), AllReduce::scratchElements(count));
+      const int64_t piece = std::min(count, reducedPiece);
+      EXPECT_LE((ranks - 1) * ((piece + ranks - 1) / ranks), roomOfSum(1, count, true));
     }
+}
+
+// Each rank updates its share with states of that alone; once gathered, all have what one process makes of it.
+TEST(Collective, SharesOfAnUpdateAreGathered) {
+  for (const int64_t count : {1, 2, 10, 1000}) {
+    const Numbers weights = randomNumbers(static_cast<size_t>(count), 1),
+                  gradient = randomNumbers(static_cast<size_t>(count), 2);
+    const auto update = [&](int rank, int ranks, Mail &mail) {
+      Harness h;
+      ThreadRanks others(rank, ranks, mail);
+      h.session.ranks = &others;
+      h.session.sharesStates = ranks > 1;
+      StepState &state = h.session.state;
+      state.rank = rank, state.ranks = ranks, state.learningRate = 0.1f, state.momentum = 0.9f;
+      const Tensor w = h.tensor({count}), dw = h.tensor({count}), m = h.tensor({shareOf(count, 0, ranks).count});
+      h.write(w, weights), h.write(dw, gradient);
+      for (state.step = 1; state.step <= 3; ++state.step) {
+        updateSgd(h.session.compute, {}, w, dw, none, m, "x");
+        h.session.synchronize();
+        allGather(h.session.communication, {w}, "x");
+        h.session.synchronize();
+      }
+      return h.read(w);
+    };
+    Mail none, mail;
+    const Numbers alone = update(0, 1, none);
+    std::vector<Numbers> shared(3);
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < 3; ++rank)
+      threads.emplace_back([&, rank] { shared[static_cast<size_t>(rank)] = update(rank, 3, mail); });
+    for (std::thread &thread : threads)
+      thread.join();
+    for (const Numbers &one : shared)
+      EXPECT_EQ(one, alone) << count << " elements";
+  }
+}
+
+TEST(Collective, RoomIsChecked) {
+  Harness h;
+  const Tensor x = h.tensor({8}), room = h.tensor({8});
+  EXPECT_THROW(allReduce(h.session.communication, room, {x}, {x}, true, false, true, "x"), std::invalid_argument);
 }
 
 // Shares of all units add up to what taking one batch after the other gives.
