@@ -117,3 +117,26 @@ func.func @added_lines(%x: tensor<8x8xf32>, %row: tensor<1x8xf32>, %column: tens
   %c2 = train.matmul %x, %column, %c1 {train.backward = 0 : i64} : (tensor<8x8xf32>, tensor<8x1xf32>, tensor<8x1xf32>) -> tensor<8x1xf32>
   return %r2, %c2 : tensor<1x8xf32>, tensor<8x1xf32>
 }
+
+// A sum and its square, which an RMSNorm takes the mean of, are handed on by one op: a stage ends behind it, though two values cross.
+// CHECK-LABEL: func.func @square
+// CHECK: train.matmul {{.*}}train.forward = 0 : i64, train.stage = 0 : i64
+// CHECK: train.fused({{.*}}train.forward = 1 : i64, {{.*}}train.stage = 1 : i64
+// CHECK: train.sum_to {{.*}}train.forward = 2 : i64, train.stage = 2 : i64
+// CHECK: train.fused({{.*}}train.forward = 3 : i64, {{.*}}train.stage = 2 : i64
+func.func @square(%x: tensor<8x8xf32>, %w: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %a = train.matmul %x, %w {train.forward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %both:2 = train.fused (%a, %x : tensor<8x8xf32>, tensor<8x8xf32>) channels [] sums 0 -> (tensor<8x8xf32>, tensor<8x8xf32>) attributes {train.forward = 1 : i64} {
+  ^bb0(%s: f32, %t: f32):
+    %0 = arith.addf %s, %t : f32
+    %1 = arith.mulf %0, %0 : f32
+    train.yield %1, %0 : f32, f32
+  }
+  %mean = train.sum_to %both#0 {factor = 1.250000e-01 : f32, train.forward = 2 : i64} : (tensor<8x8xf32>) -> tensor<8x1xf32>
+  %y = train.fused (%both#1, %mean : tensor<8x8xf32>, tensor<8x1xf32>) channels [] sums 0 -> (tensor<8x8xf32>) attributes {train.forward = 3 : i64} {
+  ^bb0(%s: f32, %t: f32):
+    %0 = arith.mulf %s, %t : f32
+    train.yield %0 : f32
+  }
+  return %y : tensor<8x8xf32>
+}

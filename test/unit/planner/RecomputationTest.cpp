@@ -87,6 +87,36 @@ TEST(Recomputation, WhatGoesWithAnotherResultIsMadeAgainAsLateAsThatOne) {
   EXPECT_EQ(messageOf(checkPlan(step.problem, plan, 1000)), "");
 }
 
+/// Two products, and a region that reads both and leaves two of its three results in their places, as adapters beside
+/// the matrices of a gated unit do: what the region overwrote comes back by the products, whichever result is wanted.
+TEST(Recomputation, ARegionInThePlacesOfSeveralOperandsRunsAgainBehindAllThatMadeThem) {
+  test::SmallStep step(100);
+  const int x = step.buffer(true), a = step.buffer(true), b = step.buffer(true), y = step.buffer(true),
+            dy = step.buffer(false), dx = step.buffer(false);
+  step.op(Phase::Forward, {}, {x});
+  step.op(Phase::Forward, {x}, {a});
+  step.op(Phase::Forward, {x}, {b});
+  step.op(Phase::Forward, {a, b}, {a, b, y});
+  step.op(Phase::Backward, {y}, {dy});
+  step.op(Phase::Backward, {a, b, dy}, {dx});
+  const std::vector<std::vector<int>> producers = {{0}, {1, 3}, {2, 3}, {3}};
+  for (int buffer : {x, a, b, y})
+    step.problem.buffers[buffer].producers = producers[buffer];
+  ASSERT_EQ(messageOf(checkProblem(step.problem)), "");
+  const Recomputation recomputation(step.problem);
+  for (int buffer : {a, b, y}) {
+    const std::vector<int> closed = recomputation.closure({buffer});
+    EXPECT_EQ(closed, (std::vector<int>{a, b, y})) << buffer;
+    Plan plan = keepPlan(step.problem);
+    recomputation.apply(closed, plan);
+    ASSERT_EQ(plan.recomputes.size(), 1u);
+    EXPECT_EQ(plan.recomputes[0].ops, (std::vector<int>{1, 2, 3}));
+    EXPECT_EQ(messageOf(checkPlan(step.problem, plan, 1000)), "");
+  }
+  step.problem.ops[1].reads = {x, a}; // what was in a before the step is gone
+  EXPECT_EQ(Recomputation(step.problem).closure({y}), std::vector<int>());
+}
+
 TEST(Recomputation, SecondReRunsAreGivenBackWhereMemoryAllows) {
   Problem p = twoLayers();
   p.buffers[1].producers = {1};
