@@ -10,6 +10,7 @@
 // would take as many bytes as the parameters.
 #include "ir/Buckets.h"
 #include "ir/TensorName.h"
+#include "passes/AveragedReads.h"
 #include "passes/Passes.h"
 #include "runtime/LossScale.h"
 #include "runtime/Ranks.h"
@@ -310,24 +311,10 @@ LogicalResult Sweep::run() {
   return success();
 }
 
-/// Step 4.
-void readAverages(ModuleOp module, ArrayRef<func::FuncOp> steps) {
-  llvm::DenseMap<StringAttr, FlatSymbolRefAttr> averages;
-  for (func::FuncOp step : steps)
-    for (auto update : step.getOps<UpdateOp>())
-      averages[variableOf(update.getParameter()).getAttr()] = variableOf(update.getStates().back());
-  for (auto function : module.getOps<func::FuncOp>())
-    for (auto read : function.getOps<ReadOp>())
-      if (auto average = averages.lookup(read.getVariableAttr().getAttr());
-          average && !llvm::is_contained(steps, function))
-        read.setVariableAttr(average);
-}
-
 std::string knownRules() {
   SmallVector<StringRef> names;
   for (unsigned i = 0; i <= getMaxEnumValForUpdateRule(); ++i)
-    if (auto rule = symbolizeUpdateRule(i))
-      names.push_back(stringifyUpdateRule(*rule));
+    names.push_back(stringifyUpdateRule(static_cast<UpdateRule>(i)));
   return llvm::join(ArrayRef(names).drop_back(), ", ") + " and " + names.back().str();
 }
 
@@ -336,7 +323,7 @@ struct BuildBackward : sluice::impl::BuildBackwardBase<BuildBackward> {
     ModuleOp module = getOperation();
     const SmallVector<func::FuncOp> steps = stepsOf(module);
     const auto returnsNothing = [](func::FuncOp step) {
-      return step.getBody().empty() || step.getBody().front().getTerminator()->getNumOperands() == 0;
+      return step.isExternal() || step.getBody().front().getTerminator()->getNumOperands() == 0;
     };
     if (steps.empty() || llvm::any_of(steps, returnsNothing)) {
       module.emitError() << "needs a function @step that returns the loss";

@@ -36,6 +36,17 @@ using namespace sluice::train;
 
 namespace {
 
+/// The neediest of the steps for which the budget is too small.
+struct TooSmall {
+  int64_t smallest = 0;
+  func::FuncOp step; ///< null: none
+  PlanSummary summary;
+  void add(int64_t bytes, const WantedStep &one) {
+    if (!step || bytes > smallest)
+      smallest = bytes, step = one.step, summary = one.summary;
+  }
+};
+
 struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
   using PlanMemoryBase::PlanMemoryBase;
   PlanMemory(PlanMemoryOptions options, PlanningFailure *cause) : PlanMemoryBase(std::move(options)), cause(cause) {}
@@ -80,17 +91,6 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
         return failure();
     return tooSmall.step ? reportInfeasible(tooSmall, asked->name) : success();
   }
-
-  /// The neediest of the steps for which the budget is too small.
-  struct TooSmall {
-    int64_t smallest = 0;
-    func::FuncOp step; ///< null: none
-    PlanSummary summary;
-    void add(int64_t bytes, const WantedStep &one) {
-      if (!step || bytes > smallest)
-        smallest = bytes, step = one.step, summary = one.summary;
-    }
-  };
 
   /// Steps 3 to 5. `shrink` is taken off for the strategy alone; figures in messages are those of the budget that was
   /// asked for. A step for which it is too small is noted: another one may need more.

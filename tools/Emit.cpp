@@ -14,16 +14,13 @@
 #include "ir/TensorName.h"
 #include "ir/Train.h"
 #include "passes/kernels/HostKernels.h"
-#include "runtime/Printable.h"
 #include "runtime/files/File.h"
 #include "runtime/files/OutputFile.h"
-#include "runtime/program/Preparation.h"
+#include "tools/FilePreparation.h"
 #include "tools/PlanReport.h"
 #include "tools/TemporaryFolder.h"
 
 #include "llvm/Support/raw_ostream.h"
-
-#include <onnx/onnx_pb.h>
 
 #include <cerrno>
 #include <cstring>
@@ -103,20 +100,6 @@ std::string levelText(ModuleOp module) {
 
 std::string programFile(const DriverOptions &options) {
   return std::string("program") + factsOf(options.pipeline.target).suffix;
-}
-
-/// What a model that a program exported says of its weights.
-std::string preparationOf(const OnnxFile &file) {
-  Metadata metadata;
-  for (const onnx::StringStringEntryProto &entry : file.model().metadata_props())
-    metadata[entry.key()] = entry.value();
-  try {
-    const Preparation preparation = readPreparation(metadata, file.path());
-    return preparation.isEmpty() ? "" : textOf(preparation);
-  } catch (const DataError &error) {
-    std::cerr << "sluicec: note: " << printable(error.what()) << "; it is left out" << std::endl;
-    return "";
-  }
 }
 
 /// Source, weights, and what --emit makes of them, in `folder`.
