@@ -4,7 +4,8 @@
 # of another family. The libraries that programs link are put beside it: on their own machine programs find Debian's.
 #
 #   tools/arm64.sh [CPU...]        armv8-a, armv8.2-a or armv8.2-a+sve (default: armv8-a)
-#   tools/arm64.sh --test          builds that of armv8-a with its unit tests and runs these, and programs of tiny models, in an emulator
+#   tools/arm64.sh --test          builds that of armv8-a with its unit tests and runs these, then those of kernels for armv8.2-a+sve with vectors of several
+#                                  lengths, and programs and a library of tiny models, in an emulator
 set -euo pipefail
 # shellcheck source=setup.sh
 source "$(dirname "$0")/setup.sh"
@@ -45,17 +46,37 @@ build_runtime() {
 }
 
 # What programs lose to this machine's own in five steps: nothing beyond rounding.
-train_tiny_models() {
-  local model work=$PWD/build-arm64/programs emulator=(qemu-aarch64 -L "/usr/$machine" -E "LD_LIBRARY_PATH=$PWD/build/lib/$machine")
+train_tiny_models() { # CPU MODEL...
+  local cpu=$1 model work=$PWD/build-arm64/programs
+  shift
   mkdir -p "$work"
-  for model in resnet vgg mobile densenet unet bert lstm gru vit; do
+  for model in "$@"; do
     local flags=("test/models/tiny/$model/model.onnx" --batch=8 --threads=2 --force --memory-budget=90%act --host-budget=unlimited)
     rm -f "$work"/*.jsonl
-    build/bin/sluicec "${flags[@]}" --cpu=armv8-a -o "$work/$model-arm"
+    build/bin/sluicec "${flags[@]}" "--cpu=$cpu" -o "$work/$model-arm"
     build/bin/sluicec "${flags[@]}" -o "$work/$model"
     "$work/$model" --data "test/models/tiny/$model/data" --steps 5 --lr 0.1 --log "$work/here.jsonl" >/dev/null
     "${emulator[@]}" "$work/$model-arm" --data "test/models/tiny/$model/data" --steps 5 --lr 0.1 --log "$work/arm.jsonl" >/dev/null
-    say "$model: $(test/models/losses.py "$work/arm.jsonl" "$work/here.jsonl" --within 1e-4)"
+    say "$model for $cpu: $(test/models/losses.py "$work/arm.jsonl" "$work/here.jsonl" --within 1e-4)"
+  done
+}
+
+# The library of a model, in a C program.
+call_library() {
+  local work=$PWD/build-arm64/programs said
+  build/bin/sluicec test/models/tiny/mlp/model.onnx --batch=8 --force --cpu=armv8-a --emit=library -o "$work/mlp"
+  "$machine-gcc" -std=c99 "-I$work" examples/hello/hello.c "-L$work" -lmlp "-Wl,-rpath-link,$PWD/build/lib/$machine" -o "$work/hello"
+  said=$(qemu-aarch64 -L "/usr/$machine" -E "LD_LIBRARY_PATH=$work:$PWD/build/lib/$machine" "$work/hello")
+  say "a library: $said"
+}
+
+# Vectors of 128, 256 and 512 bits: code for SVE takes those that it finds.
+test_vectors() {
+  local bits said tests=$PWD/build-arm64/armv8.2-a+sve/bin/runtime_kernel_tests
+  build_runtime armv8.2-a+sve runtime_kernel_tests
+  for bits in 128 256 512; do
+    said=$("${emulator[@]}" -cpu "max,sve$bits=on" "$tests" --gtest_brief=1 | tail -n 1)
+    say "tests of kernels with vectors of $bits bits: $said"
   done
 }
 
@@ -63,11 +84,15 @@ install_packages
 install_missing "g++-$machine" googletest qemu-user
 fetch_libraries
 mkdir -p build-arm64
+emulator=(qemu-aarch64 -L "/usr/$machine" -E "LD_LIBRARY_PATH=$PWD/build/lib/$machine")
 if [ "${1:-}" = --test ]; then
   build_runtime armv8-a all
   say "running the runtime's tests in an emulator"
   (cd build-arm64/armv8-a && ctest --output-on-failure -j "$(nproc)")
-  train_tiny_models
+  train_tiny_models armv8-a resnet vgg mobile densenet unet bert lstm gru vit
+  call_library
+  test_vectors
+  train_tiny_models armv8.2-a+sve resnet mobile bert lstm
   exit
 fi
 [ $# -gt 0 ] || set -- armv8-a
