@@ -12,12 +12,9 @@ using namespace mlir;
 using namespace sluice;
 using namespace sluice::codegen;
 
-/// "_128" of "tokens=128".
+/// "_128" of "tokens=128": extents, which --dim reads as numbers, and an x between them.
 static std::string endingOf(const std::string &name) {
-  std::string ending = name.empty() ? "" : "_";
-  for (const char c : name.substr(name.rfind('=') + 1))
-    ending += c;
-  return ending;
+  return name.empty() ? "" : "_" + name.substr(name.rfind('=') + 1);
 }
 
 /// Buffers and events of all programs get their names before kernels do, whose calls print them, and numbers of
