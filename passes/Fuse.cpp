@@ -214,19 +214,17 @@ bool maySink(FusedOp producer, FusedOp consumer) {
   return longer <= saved || onlyUpdatesBetween(producer, consumer);
 }
 
-/// Whether `consumer` may compute result `r` of `producer` again instead of reading it: where that takes no operand
-/// more than it saves. Reading counts, arithmetic does not: regions wait for memory.
-bool mayRepeat(FusedOp producer, unsigned r, FusedOp consumer) {
-  if (r >= producer.fullResults() || producer.domain().getShape() != consumer.domain().getShape() ||
-      scalars(producer) + scalars(consumer) > maxScalars || drawsBehind(producer, r))
+/// Whether `consumer` may compute result `r` of `producer` again, from what is behind it once the results `known` are
+/// taken as they are, instead of reading it: where that takes no operand more than it saves. Reading counts,
+/// arithmetic does not: regions wait for memory.
+bool mayRepeat(FusedOp producer, unsigned r, FusedOp consumer, ArrayRef<unsigned> known) {
+  if (drawsBehind(producer, r, known))
     return false;
   Value result = producer.getResult(r);
   bool readByConsumerAlone = llvm::all_of(result.getUsers(), [&](Operation *user) { return user == consumer; });
   unsigned added = 0, full = 0;
-  SmallVector<Value> inputs;
-  for (unsigned i : operandsBehind(producer, r)) {
-    Value operand = producer.getInputs()[i];
-    inputs.push_back(operand);
+  const SmallVector<Value> inputs = valuesBehind(producer, r, known);
+  for (Value operand : inputs) {
     if (llvm::is_contained(consumer.getInputs(), operand))
       continue;
     ++added;
@@ -239,6 +237,29 @@ bool mayRepeat(FusedOp producer, unsigned r, FusedOp consumer) {
   return full <= (readByConsumerAlone ? 1 : 0) && keepsDomain(producer, inputs, consumer) &&
          shareOrder(producer, consumer) && consumer->getNumOperands() - 1 + added <= maxOperands &&
          consumer->getNumOperands() - 1 + added + consumer->getNumResults() <= FusedGeometry::maxOperands;
+}
+
+/// Which other results of `producer` the consumer takes as they are when it computes `r` again: those that it reads
+/// anyway, and at most one more. Nothing where it may not compute it.
+std::optional<SmallVector<unsigned>> knownForRepeating(FusedOp producer, unsigned r, FusedOp consumer) {
+  if (r >= producer.fullResults() || producer.domain().getShape() != consumer.domain().getShape() ||
+      scalars(producer) + scalars(consumer) > maxScalars)
+    return std::nullopt;
+  SmallVector<unsigned> known;
+  for (unsigned other = 0; other < producer.fullResults(); ++other)
+    if (other != r && llvm::is_contained(consumer.getInputs(), producer.getResult(other)))
+      known.push_back(other);
+  if (mayRepeat(producer, r, consumer, known))
+    return known;
+  for (unsigned other = 0; other < producer.fullResults(); ++other) {
+    if (other == r || llvm::is_contained(known, other))
+      continue;
+    known.push_back(other);
+    if (mayRepeat(producer, r, consumer, known))
+      return known;
+    known.pop_back();
+  }
+  return std::nullopt;
 }
 
 /// `op` without result `r`, if nobody reads that any more; null when nothing else is left.
@@ -311,13 +332,14 @@ struct Fuse : sluice::impl::FuseBase<Fuse> {
         if (!producer)
           continue;
         FusedOp sunk = producer;
+        const unsigned r = cast<OpResult>(operand).getResultNumber();
         if (maySink(producer, consumer)) {
           delayUpdates(producer, producer.getInputs(), consumer, updates);
           replace(take(producer), {});
           ++merged;
-        } else if (unsigned r = cast<OpResult>(operand).getResultNumber(); repeat && mayRepeat(producer, r, consumer)) {
+        } else if (auto known = repeat ? knownForRepeating(producer, r, consumer) : std::nullopt) {
           OpBuilder b(consumer);
-          sunk = cloneFor(b, producer, r);
+          sunk = cloneFor(b, producer, r, *known);
           delayUpdates(producer, sunk.getInputs(), consumer, updates);
           operand.replaceUsesWithIf(sunk.getResult(0), [&](OpOperand &use) { return use.getOwner() == consumer; });
           size_t place = take(producer);

@@ -187,9 +187,9 @@ def Fuse : Pass<"sluice-fuse", "::mlir::ModuleOp"> {
     2. Every elementwise op becomes a train.fused of its own.
     3. A fused op sinks into a later one that reads its result when both run over the same shape, everything else that reads its results
        comes later still, and no more bytes become live for longer than the sunk results save. One that may not sink is repeated inside the
-       later one where that reads all full-size operands of the result anyway: the gradient of BatchNorm and ReLU sees the sign of what ReLU gave
-       in what BatchNorm read. If nobody else reads the result, the repetition may read one operand more. Not with `repeat=false`, for plans
-       that may bring operands back inexactly: they must take such signs from the exact original.
+       later one where that reads all full-size operands of the result anyway, other results of the op among them: the gradient of BatchNorm and
+       ReLU sees the sign of what ReLU gave in what BatchNorm read. If nobody else reads the result, the repetition may read one operand more.
+       Not with `repeat=false`, for plans that may bring operands back inexactly: they must take such signs from the exact original.
     Never depends on a plan or a budget. The arithmetic of each element stays as it was: grouping changes no bit.
 
     ```mlir

@@ -34,6 +34,13 @@ public:
     }
   }
 
+  /// A value of the shape of the domain, whose scalar is named so.
+  void addFull(Value value, Location location) {
+    values.push_back(value);
+    isChannel.push_back(false);
+    locations.push_back(location);
+  }
+
   /// What is over sums alone runs over the shape of operand 0: one with the shape of `domain` goes there. False when
   /// none has it.
   bool lead(RankedTensorType domain) {
@@ -67,26 +74,30 @@ private:
   SmallVector<Location> locations;
 };
 
-/// Scalars of the op's region that a result depends on.
-llvm::SmallDenseSet<Value> scalarsBehind(FusedOp op, ArrayRef<unsigned> results) {
-  Block &body = op.getBody().front();
-  llvm::SmallDenseSet<Value> needed;
+Value scalarOf(FusedOp op, unsigned result) { return op.getBody().front().getTerminator()->getOperand(result); }
+
+/// Scalars of the op's region that results depend on, back to those of the results that are `known`.
+llvm::SmallDenseSet<Value> scalarsBehind(FusedOp op, ArrayRef<unsigned> results, ArrayRef<unsigned> known = {}) {
+  llvm::SmallDenseSet<Value> needed, ends;
   for (unsigned result : results)
-    needed.insert(body.getTerminator()->getOperand(result));
-  for (Operation &inner : llvm::reverse(body.without_terminator()))
-    if (needed.contains(inner.getResult(0)))
+    needed.insert(scalarOf(op, result));
+  for (unsigned result : known)
+    ends.insert(scalarOf(op, result));
+  for (Operation &inner : llvm::reverse(op.getBody().front().without_terminator()))
+    if (needed.contains(inner.getResult(0)) && !ends.contains(inner.getResult(0)))
       needed.insert(inner.operand_begin(), inner.operand_end());
   return needed;
 }
 
-/// Clones what `needed` says of the region of `op`, whose operands `scalars` maps, to the builder's place.
+/// Clones what `needed` says of the region of `op` to the builder's place. `scalars` maps the operands, and what of the
+/// region is there already.
 void cloneScalars(OpBuilder &b, FusedOp op, IRMapping &scalars, const llvm::SmallDenseSet<Value> *needed = nullptr) {
   Block &body = op.getBody().front();
   for (auto [argument, operand] : llvm::zip(body.getArguments(), op.getInputs()))
     if (!needed || needed->contains(argument))
       scalars.map(argument, scalars.lookup(operand));
   for (Operation &inner : body.without_terminator())
-    if (!needed || needed->contains(inner.getResult(0)))
+    if ((!needed || needed->contains(inner.getResult(0))) && !scalars.contains(inner.getResult(0)))
       b.clone(inner, scalars);
 }
 
@@ -227,25 +238,31 @@ void sluice::nameRules(FusedOp op) {
   attr::set<attr::Rule>(op, StringAttr::get(op.getContext(), text));
 }
 
-SmallVector<unsigned> sluice::operandsBehind(FusedOp op, unsigned result) {
-  auto needed = scalarsBehind(op, result);
-  SmallVector<unsigned> operands;
+SmallVector<Value> sluice::valuesBehind(FusedOp op, unsigned result, ArrayRef<unsigned> known) {
+  auto needed = scalarsBehind(op, result, known);
+  SmallVector<Value> values;
+  for (unsigned other : known)
+    if (needed.contains(scalarOf(op, other)))
+      values.push_back(op.getResult(other));
   for (BlockArgument argument : op.getBody().getArguments())
     if (needed.contains(argument))
-      operands.push_back(argument.getArgNumber());
-  return operands;
+      values.push_back(op.getInputs()[argument.getArgNumber()]);
+  return values;
 }
 
-bool sluice::drawsBehind(FusedOp op, unsigned result) {
-  return llvm::any_of(scalarsBehind(op, result),
+bool sluice::drawsBehind(FusedOp op, unsigned result, ArrayRef<unsigned> known) {
+  return llvm::any_of(scalarsBehind(op, result, known),
                       [](Value scalar) { return isa_and_nonnull<UniformOp>(scalar.getDefiningOp()); });
 }
 
 // Of the region only what the results depend on is copied, and only the operands of that are read.
-FusedOp sluice::cloneFor(OpBuilder &builder, FusedOp op, ArrayRef<unsigned> results) {
+FusedOp sluice::cloneFor(OpBuilder &builder, FusedOp op, ArrayRef<unsigned> results, ArrayRef<unsigned> known) {
   OpBuilder::InsertionGuard guard(builder);
-  auto needed = scalarsBehind(op, results);
+  auto needed = scalarsBehind(op, results, known);
   Operands operands;
+  for (unsigned other : known)
+    if (Value scalar = scalarOf(op, other); needed.contains(scalar))
+      operands.addFull(op.getResult(other), scalar.getLoc());
   for (BlockArgument argument : op.getBody().getArguments())
     if (needed.contains(argument))
       operands.add(op, argument.getArgNumber());
@@ -261,11 +278,14 @@ FusedOp sluice::cloneFor(OpBuilder &builder, FusedOp op, ArrayRef<unsigned> resu
   IRMapping scalars;
   FusedOp clone = operands.build(builder, op.getLoc(), types, sums, scalars);
   copyOrdinal(op, clone);
+  for (unsigned other : known)
+    if (Value scalar = scalarOf(op, other); needed.contains(scalar))
+      scalars.map(scalar, scalars.lookup(op.getResult(other)));
   builder.setInsertionPointToStart(&clone.getBody().front());
   cloneScalars(builder, op, scalars, &needed);
   SmallVector<Value> yielded;
   for (unsigned result : results)
-    yielded.push_back(scalars.lookup(op.getBody().front().getTerminator()->getOperand(result)));
+    yielded.push_back(scalars.lookup(scalarOf(op, result)));
   YieldOp::create(builder, op.getLoc(), yielded);
   nameRules(clone);
   return clone;

@@ -22,15 +22,17 @@ train::FusedOp mergeRegions(train::FusedOp producer, train::FusedOp consumer);
 /// NameLoc of its rule around that of the op that it was made for.
 void nameRules(train::FusedOp op);
 
-/// Operands that result `result` depends on.
-llvm::SmallVector<unsigned> operandsBehind(train::FusedOp op, unsigned result);
+/// What result `result` is computed from: full results of `op` that are `known`, where the way leads through them, and
+/// operands.
+llvm::SmallVector<mlir::Value> valuesBehind(train::FusedOp op, unsigned result, llvm::ArrayRef<unsigned> known);
 
-/// Whether result `result` depends on a random draw.
-bool drawsBehind(train::FusedOp op, unsigned result);
+/// Whether a random draw is between these and the result.
+bool drawsBehind(train::FusedOp op, unsigned result, llvm::ArrayRef<unsigned> known);
 
-/// A second op, at the builder's place, that computes these results of `op` alone, in this order (sums last), from the
-/// operands after them. Null where all of them are sums and no operand is left that has the shape that they are taken
+/// A second op, at the builder's place, that computes these results of `op` alone, in this order (sums last), from
+/// valuesBehind() them. Null where all of them are sums and no operand is left that has the shape that they are taken
 /// over.
-train::FusedOp cloneFor(mlir::OpBuilder &builder, train::FusedOp op, llvm::ArrayRef<unsigned> results);
+train::FusedOp cloneFor(mlir::OpBuilder &builder, train::FusedOp op, llvm::ArrayRef<unsigned> results,
+                        llvm::ArrayRef<unsigned> known = {});
 
 } // namespace sluice

@@ -202,3 +202,31 @@ func.func @clipped_behind_batch_norm(%x: tensor<64x4xf32>, %dy: tensor<64x4xf32>
   %dx, %ds, %db = train.batch_norm_backward %d, %x, %mean, %rstd, %v : (tensor<64x4xf32>, tensor<64x4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<64x4xf32>, tensor<4xf32>, tensor<4xf32>)
   return %m, %ds : tensor<64x64xf32>, tensor<4xf32>
 }
+
+// A gate with an adapter is a sum of two products. Its gradients compute its sigmoid and what that made of it again from the sum, whose bytes they read anyway, or stand for: written are the sum and the
+// product alone.
+// CHECK-LABEL: func.func @from_another_result
+// CHECK: %[[R:.*]]:2 = train.fused(
+// CHECK-SAME: train.rule = "add+sigmoid+mul+mul"
+// CHECK: %[[DH:.*]] = train.matmul
+// CHECK: train.fused(%[[R]]#1, %[[DH]] : {{.*}}) channels [] sums 0 -> (tensor<8x8xf32>)
+// CHECK-SAME: train.rule = "sigmoid+mul+mul"
+// CHECK: train.fused(%[[R]]#1, %[[DH]], %{{[^ ,]*}} : {{.*}}) channels [] sums 0 -> (tensor<8x8xf32>)
+// CHECK-SAME: train.rule = "sigmoid+mul+mul+mul+sigmoid_backward+add"
+// STORED-LABEL: func.func @from_another_result
+// STORED: %{{.*}}:4 = train.fused(
+func.func @from_another_result(%p: tensor<8x8xf32>, %q: tensor<8x8xf32>, %u: tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>) {
+  %gate = train.add %p, %q : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %s = train.sigmoid %gate : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  %silu = train.mul %gate, %s : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %h = train.mul %silu, %u : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %dh = train.matmul %h, %h : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %du = train.mul %dh, %silu : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %du_in = train.matmul %du, %p : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %dsilu = train.mul %dh, %u : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %a = train.mul %dsilu, %s : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %ds = train.mul %dsilu, %gate : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %b = train.sigmoid_backward %ds, %s : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %dgate = train.add %a, %b : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %du_in, %dgate : tensor<8x8xf32>, tensor<8x8xf32>
+}
