@@ -23,7 +23,7 @@ struct EmitOptions {
   bool weightsFile = false;   ///< a weights file lies beside the program
   std::string weightsName;    ///< its name
   std::string exportTemplate; ///< name of the ONNX template beside the program; empty for none
-  /// Byte offset of a variable's raw data in the export template, or -1.
+  /// Byte offset of a variable's raw data in the export template, 0 without one; -1 of what is not the model's own.
   std::function<int64_t(llvm::StringRef variable)> exportOffset;
 };
 

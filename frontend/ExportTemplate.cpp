@@ -191,9 +191,9 @@ static size_t bytesOfTensors(const OnnxFile &file) {
 /// Weights are filled in as raw data of their full size, so that each has one place in the serialized bytes, where
 /// programs write over it without protobuf. Trained tensors that are no initializers become some, in place of the nodes
 /// that make them.
-Result<std::optional<ExportTemplate>> exportTemplate(const OnnxFile &file, const std::vector<TrainedTensor> &tensors) {
+Result<ExportTemplate> exportTemplate(const OnnxFile &file, const std::vector<TrainedTensor> &tensors) {
   if (bytesOfTensors(file) > mostBytes)
-    return std::optional<ExportTemplate>();
+    return noTemplate(file);
   onnx::ModelProto model = file.model();
   onnx::GraphProto &graph = *model.mutable_graph();
   std::map<std::string, const TrainedTensor *> missing;
@@ -225,10 +225,17 @@ Result<std::optional<ExportTemplate>> exportTemplate(const OnnxFile &file, const
   ExportTemplate result;
   std::string bytes;
   if (model.ByteSizeLong() > mostBytes || !model.SerializeToString(&bytes))
-    return std::optional<ExportTemplate>();
+    return noTemplate(file);
   result.bytes = exportMark + bytes; // messages that follow one another are one
   result.offsets = findAll(result.bytes);
-  return std::optional(std::move(result));
+  return result;
+}
+
+ExportTemplate noTemplate(const OnnxFile &file) {
+  ExportTemplate none;
+  for (const onnx::TensorProto &initializer : file.model().graph().initializer())
+    none.offsets[initializer.name()] = 0;
+  return none;
 }
 
 } // namespace sluice

@@ -22,13 +22,16 @@ struct TrainedTensor {
 
 /// A model as programs export it: they write trained weights over the bytes at these offsets.
 struct ExportTemplate {
-  std::string bytes;                      ///< the serialized model
-  std::map<std::string, int64_t> offsets; ///< tensor name -> first byte of its raw data
+  std::string bytes;                      ///< the serialized model; empty where there is none
+  std::map<std::string, int64_t> offsets; ///< name of a tensor of the file -> first byte of its raw data, 0 of no bytes
 };
 
 /// Outputs of Constant and ConstantOfShape nodes among `tensors` become initializers, of zeros where the file has no
-/// bytes for them. None where the model would be larger than the 2 GiB that protobuf can write.
-Result<std::optional<ExportTemplate>> exportTemplate(const OnnxFile &file, const std::vector<TrainedTensor> &tensors);
+/// bytes for them. Without bytes where the model would be larger than the 2 GiB that protobuf can write.
+Result<ExportTemplate> exportTemplate(const OnnxFile &file, const std::vector<TrainedTensor> &tensors);
+
+/// Of a program that exports no ONNX: which tensors are the file's.
+ExportTemplate noTemplate(const OnnxFile &file);
 
 } // namespace sluice
 

@@ -31,7 +31,7 @@ struct Variable {
   Role role;
   Init init;
   int64_t fanIn = 0, fanOut = 0;
-  int64_t exportOffset = -1;    ///< byte offset of its raw data in the export template, -1: not in it
+  int64_t exportOffset = -1;    ///< byte offset of its data in the export template, 0 without one; -1: not the model's
   const char *source = nullptr; ///< Init::Copy: name of the other variable
   Quantization form = {};       ///< in which `tensor` holds a matrix of floats, a constant
   /// Of an optimizer's state of which `tensor` is this rank's share: the tensor that it belongs to, in the same order;

@@ -131,11 +131,10 @@ public:
     if (options.emit == Emit::Library)
       emit.library = codegen::libraryIdentifier(name);
     // A project whose weights are drawn stays small: it carries no template either.
-    if (options.emit == Emit::Binary || options.emit == Emit::Library ||
-        (options.emit == Emit::Project && emit.weightsFile)) {
-      if (Status written = writeTemplate(exported, emit); !written)
-        return written;
-    }
+    const bool hasTemplate = options.emit == Emit::Binary || options.emit == Emit::Library ||
+                             (options.emit == Emit::Project && emit.weightsFile);
+    if (Status written = writeTemplate(hasTemplate, exported, emit); !written)
+      return written;
     const std::string program = codegen::emitProgram(module, emit);
     if (Status source = writeText(folder / programFile(options), program, outputPath(options)); !source)
       return source;
@@ -151,24 +150,25 @@ public:
 
 private:
   /// Fills `exported`, which `emit` refers to from then on.
-  Status writeTemplate(ExportTemplate &exported, codegen::EmitOptions &emit) {
-    auto built = exportTemplate(file, trainedTensors());
-    if (!built)
-      return built.takeError();
-    if (!*built) {
-      std::cerr << "sluicec: note: with its weights the model is larger than the 2 GiB that one ONNX file can hold: "
-                   "the program exports FILE.safetensors, but no ONNX"
-                << std::endl;
-      return Success{};
-    }
-    exported = std::move(**built);
-    emit.exportTemplate = name + ".onnx-template";
+  Status writeTemplate(bool wanted, ExportTemplate &exported, codegen::EmitOptions &emit) {
+    auto made = wanted ? exportTemplate(file, trainedTensors()) : noTemplate(file);
+    if (!made)
+      return made.takeError();
+    exported = std::move(*made);
     emit.exportOffset = [&](StringRef variable) {
       auto found = exported.offsets.find(originOf(variable));
       return found == exported.offsets.end() ? int64_t(-1) : found->second;
     };
-    const fs::path path = outputPath(options).parent_path() / emit.exportTemplate;
-    return writeText(folder / emit.exportTemplate, exported.bytes, path);
+    if (!exported.bytes.empty()) {
+      emit.exportTemplate = name + ".onnx-template";
+      const fs::path path = outputPath(options).parent_path() / emit.exportTemplate;
+      return writeText(folder / emit.exportTemplate, exported.bytes, path);
+    }
+    if (wanted)
+      std::cerr << "sluicec: note: with its weights the model is larger than the 2 GiB that one ONNX file can hold: "
+                   "the program exports FILE.safetensors, but no ONNX"
+                << std::endl;
+    return Success{};
   }
 
   /// ONNX name of a variable's tensor.
