@@ -167,8 +167,7 @@ Status refuseBuckets(const DriverOptions &o) {
                                                   {o.pipeline.parts > 1 || o.pipeline.choosesParts, "--parts"},
                                                   {!o.pipeline.profile.empty(), "--profile"},
                                                   {o.emit == Emit::Library, "--emit=library"},
-                                                  {o.emit == Emit::Report, "--emit=report"},
-                                                  {o.pipeline.target == Target::Cuda, "--target=cuda"}};
+                                                  {o.emit == Emit::Report, "--emit=report"}};
   for (const auto &[given, flag] : others)
     if (given)
       return Error{std::string("--dim with several shapes is not available yet with ") + flag +
