@@ -25,12 +25,14 @@ def _zephyr(role, content):
     return f"<|{role}|>\n", f"{content}</s>\n"
 
 
-NAMED = {"chatml": ("", _chatml), "llama3": ("<|begin_of_text|>", _llama3), "zephyr": ("", _zephyr)}  # what a chat begins with, and a turn in two parts
+# What a chat begins with, a turn in two parts, and the token that ends it.
+NAMED = {"chatml": ("", _chatml, "<|im_end|>"), "llama3": ("<|begin_of_text|>", _llama3, "<|eot_id|>"), "zephyr": ("", _zephyr, "</s>")}
 
 
 class NamedTemplate:
     def __init__(self, name):
-        self.begin, self.turn = NAMED[name]
+        self.begin, self.turn, end = NAMED[name]
+        self.ends = [end]
 
     def render(self, messages, asks):
         """The text of messages; `asks`: with what an answer begins with."""
@@ -59,6 +61,7 @@ class JinjaTemplate:
         environment.filters["tojson"] = lambda value, indent=None: json.dumps(value, ensure_ascii=False, indent=indent)
         environment.globals["raise_exception"] = self._refuse
         self.tokens = tokens
+        self.ends = [tokens["eos_token"]] if "eos_token" in tokens else []
         try:
             self.template = environment.from_string(text)
         except TemplateSyntaxError as error:

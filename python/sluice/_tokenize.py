@@ -182,19 +182,24 @@ def least_padding(lengths, count):
     return chosen, 100 * (1 - sum(lengths) / float(cost[-1]))
 
 
-def main(words):
-    options = parse(words)
+def open_tokenizer(path):
     try:
         from tokenizers import Tokenizer
     except ImportError:
-        sys.exit("sluice tokenize: error: it needs the package tokenizers: pip install tokenizers")
+        raise Wrong("it needs the package tokenizers: pip install tokenizers") from None
     try:
-        try:
-            tokenizer = Tokenizer.from_file(options.tokenizer)
-        except Exception as error:  # whatever the package throws
-            raise Wrong(f"{options.tokenizer}: {error}") from None
-        tokenizer.no_truncation()  # which files may ask for
-        tokenizer.no_padding()
+        tokenizer = Tokenizer.from_file(path)
+    except Exception as error:  # whatever the package throws
+        raise Wrong(f"{path}: {error}") from None
+    tokenizer.no_truncation()  # which files may ask for
+    tokenizer.no_padding()
+    return tokenizer
+
+
+def main(words):
+    options = parse(words)
+    try:
+        tokenizer = open_tokenizer(options.tokenizer)
         if any(path.resolve() == options.output.resolve() for path in options.text):
             raise Wrong(f"-o {options.output} is one of the texts")
         lengths, short, rows = write(Samples(tokenizer, options), options)
