@@ -83,13 +83,15 @@ def run(options, ids, stops, writer):
         prompts, answers = (pathlib.Path(folder, name) for name in ("prompts.jsonl", "answers.jsonl"))
         prompts.write_text(json.dumps(line_of(ids, options)) + "\n")
         flags = [*options.flags, "--generate", prompts, "--output", answers, "--quiet", "--log", "/dev/stdout", *(word for stop in stops for word in ("--stop", str(stop)))]
-        program = options.program if "/" in options.program else f"./{options.program}"
+        program = options.program if "/" in options.program or not pathlib.Path(options.program).exists() else f"./{options.program}"
         with subprocess.Popen([program, *flags], stdout=subprocess.PIPE, text=True) as process:
             for line in process.stdout:
+                if not line.endswith("\n"):
+                    break  # the program was ended while it wrote
                 event = json.loads(line)
                 if event["event"] == "token":
                     writer.add(event["id"])
-        return process.returncode
+        return process.returncode if process.returncode >= 0 else 128 - process.returncode
 
 
 def main(words):
