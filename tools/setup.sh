@@ -122,7 +122,7 @@ install_references() {
   say "installing PyTorch and the Python references into $deps/venv (5 GB)"
   rm -rf "$deps/venv"
   python3 -m venv "$deps/venv"
-  "$deps/venv/bin/pip" install -q torch torchvision timm transformers onnx onnxscript onnxruntime scikit-learn safetensors matplotlib tensorboard wandb pyarrow
+  "$deps/venv/bin/pip" install -q torch torchvision timm transformers peft jinja2 onnx onnxscript onnxruntime scikit-learn safetensors matplotlib tensorboard wandb pyarrow
   touch "$deps/venv/.complete"
 }
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""python -m sluice is the command sluice, which stands beside sluicec, and has three commands more: convert, tokenize and wandb."""
+"""python -m sluice is the command sluice, which stands beside sluicec, and has four commands more: convert, generate, tokenize and wandb."""
 import os
 import sys
 
@@ -16,6 +16,9 @@ def main(name="sluice"):
     if name == "sluice" and sys.argv[1:2] == ["tokenize"]:
         from . import _tokenize
         return _tokenize.main(sys.argv[2:])
+    if name == "sluice" and sys.argv[1:2] == ["generate"]:
+        from . import _generate
+        return _generate.main(sys.argv[2:])
     command = find_compiler().with_name(name)
     try:
         os.execv(command, [name, *sys.argv[1:]])

@@ -19,7 +19,10 @@ using Json = nlohmann::json;
 static constexpr uint32_t scalar = UINT32_MAX;
 static constexpr size_t mostLineBytes = size_t{16} << 20;
 
-/// What a line has for an input; null: it has nothing, or no list of numbers.
+/// Whether a number of a line is finite as a float, too.
+static bool fitsFloat(const Json &number) { return std::isfinite(number.get<float>()); }
+
+/// What a line has for an input; null: it has nothing, or no list of numbers that the input takes.
 static const Json *valueOf(const Json &line, const Program &program, int input) {
   const auto found = line.find(program.inputs[input].name);
   if (found == line.end())
@@ -28,7 +31,7 @@ static const Json *valueOf(const Json &line, const Program &program, int input) 
   const auto isOne = [&](const Json &value) {
     return whole ? value.is_number_integer() &&
                        (!value.is_number_unsigned() || value.get<uint64_t>() <= static_cast<uint64_t>(INT64_MAX))
-                 : value.is_number();
+                 : value.is_number() && fitsFloat(value);
   };
   const bool fits = found->is_array() ? std::all_of(found->begin(), found->end(), isOne) : isOne(*found);
   return fits ? &*found : nullptr;
@@ -84,7 +87,8 @@ void JsonLines::addLine(uint64_t begin, const std::string &text, uint32_t number
       throw DataError(sluice::text(
           where(number), line.contains(program.inputs[i].name) ? " has for '" : " has nothing for '",
           program.inputs[i].name, line.contains(program.inputs[i].name) ? "' something else than " : "', which takes ",
-          program.inputs[i].staging.type == DataType::I64 ? "whole numbers" : "numbers", ", one or a list of them"));
+          program.inputs[i].staging.type == DataType::I64 ? "whole numbers" : "numbers within a float's range",
+          ", one or a list of them"));
     lengths.push_back(value->is_array() ? static_cast<uint32_t>(value->size()) : scalar);
   }
 }

@@ -7,6 +7,7 @@
 #include "runtime/Errors.h"
 #include "runtime/Printable.h"
 #include "runtime/program/ClassNames.h"
+#include "runtime/program/Generate.h"
 #include "runtime/program/LossScaling.h"
 #include "runtime/program/Metrics.h"
 #include "runtime/program/Mixup.h"
@@ -73,9 +74,21 @@ void checkEvaluation(const Arguments &arguments) {
     throw UsageError("--schedule=plateau needs --evaluate DIR or --validation-split P%: it goes by what is measured");
   if (arguments.best && !arguments.checkpoint)
     throw UsageError("--best needs --checkpoint DIR");
-  if (arguments.predict.has_value() != arguments.output.has_value())
-    throw UsageError(arguments.predict ? "--predict needs --output FILE.npy, .npz, .csv or .json, or FOLDER/ for masks"
-                                       : "--output needs --predict DIR");
+}
+
+void checkOutput(const Arguments &arguments) {
+  if (arguments.predict && arguments.generate)
+    throw UsageError("--predict and --generate exclude each other: both write the file of --output");
+  if (arguments.output && !arguments.predict && !arguments.generate)
+    throw UsageError("--output needs --predict DIR or --generate FILE.jsonl");
+  if (arguments.predict && !arguments.output)
+    throw UsageError("--predict needs --output FILE.npy, .npz, .csv or .json, or FOLDER/ for masks");
+  if (arguments.generate && !arguments.output)
+    throw UsageError("--generate needs --output FILE.jsonl");
+  for (const char *name : {"--tokens", "--stop", "--temperature", "--top-k", "--top-p"})
+    if (!arguments.generate && isGiven(arguments, *findFlag(name)))
+      throw UsageError(text(name, " needs --generate FILE.jsonl"));
+  Generation{arguments};
 }
 
 /// --class names all classes that a target has, or all of its labels. Fewer may be those of a folder, which has them by
@@ -137,7 +150,8 @@ void checkTogether(const Arguments &arguments, const Program &program) {
     throw UsageError("--steps and --epochs exclude each other");
   checkEndings(arguments);
   if (!arguments.data) {
-    if (!arguments.evaluate && !arguments.exportTo && !arguments.checkpoint && !arguments.predict)
+    if (!arguments.evaluate && !arguments.exportTo && !arguments.checkpoint && !arguments.predict &&
+        !arguments.generate)
       throw UsageError("nothing to do: give --data DIR or --data synthetic (see --help)");
     for (const char *name : {"--steps", "--epochs", "--shuffle", "--validation-split", "--trace", "--dump-gradients",
                              "--profile-out", "--profile-errors", "--roofline", "--checkpoint-every",
@@ -150,9 +164,10 @@ void checkTogether(const Arguments &arguments, const Program &program) {
   if (!arguments.data && !arguments.evaluate && !arguments.predict)
     for (const char *name : {"--input", "--augment", "--mean", "--std", "--workers", "--on-bad-data", "--cut-long",
                              "--pad", "--columns", "--categorical", "--standardize"})
-      if (isGiven(arguments, *findFlag(name)))
+      if (isGiven(arguments, *findFlag(name)) && !(arguments.generate && std::strcmp(name, "--pad") == 0))
         throw UsageError(text(name, " needs --data, --evaluate or --predict"));
   checkEvaluation(arguments);
+  checkOutput(arguments);
   refuseSeveralShapes(arguments, program);
   for (const char *name : {"--checkpoint-every", "--keep-checkpoints", "--checkpoint-trained-only"})
     if (isGiven(arguments, *findFlag(name)) && !arguments.checkpoint)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command line of a generated program; the table of its flags is in Flags.cpp. What is parsed is validated; a flag
-// that this program cannot honour is refused, never ignored.
+// The command line of a generated program; the table of its flags is in FlagTable.cpp. What is parsed is validated; a
+// flag that this program cannot honour is refused, never ignored.
 #pragma once
 
 #include "runtime/data/ClassNames.h"
@@ -16,19 +16,19 @@ namespace sluice {
 struct Arguments {
   std::string name; ///< of the program, for messages
   std::string path; ///< by which it was started, for commands
-  std::optional<std::string> data, augment, mean, std, onBadData, evaluate, metrics, best, predict, output;
+  std::optional<std::string> data, augment, mean, std, onBadData, evaluate, metrics, best, predict, generate, output;
   std::optional<int64_t> workers;
   std::optional<double> validationSplit; ///< percent
   std::optional<std::string> log, tensorboard, report, trace, checkpoint, resume, exportTo, recipe, dumpGradients,
       profileOut, offloadTo;
   std::optional<int64_t> steps, epochs, checkpointEvery, keepCheckpoints, threads, evaluateEvery, patience,
-      profileErrors;
+      profileErrors, tokens, topK;
   std::optional<uint64_t> seed;
   std::optional<double> learningRate, momentum, weightDecay, beta1, beta2, epsilon, alpha, rateDecay;
   std::optional<std::string> schedule, warmup, lossScale;
   std::optional<int64_t> accumulate;
-  std::optional<double> minimumRate, clipValue, clipNorm, averageDecay, labelSmoothing, mixup;
-  std::vector<std::string> init, groups, inputs, classes, columns, categorical, pads;
+  std::optional<double> minimumRate, clipValue, clipNorm, averageDecay, labelSmoothing, mixup, temperature, topP;
+  std::vector<std::string> init, groups, inputs, classes, columns, categorical, pads, stops;
   std::string knownColumns;                 ///< of the weights, see TableColumns::known()
   std::string maskValues;                   ///< of the weights, see Preparation
   ClassNames weightClasses, offeredClasses; ///< of the weights, for their data and for others

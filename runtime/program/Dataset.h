@@ -55,6 +55,7 @@ struct DataOptions {
   bool keepSizes = false; ///< those of images are remembered, for imageSize()
   int workers = 1;        ///< threads that read samples, the caller's among them
   bool cuts = false;      ///< samples that no bucket holds are cut to the largest; else they cannot be used
+  std::set<int> filled;   ///< inputs of which samples may be shorter in a program of one shape, too
   /// --pad: what fills up samples of an input, by its name; others: 0, targets what does not count.
   std::map<std::string, int64_t> padding;
 };

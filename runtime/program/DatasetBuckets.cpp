@@ -85,7 +85,7 @@ int Dataset::bucketFor(int64_t sample) const {
     const Shape wanted = sampleShape(program.inputs[i]);
     bool fits = !shape || shape->rank == wanted.rank;
     for (int k = 0; fits && shape && k < wanted.rank; ++k)
-      fits = varies(shapes, i, k) || (*shape)[k] == wanted[k];
+      fits = varies(shapes, i, k) || options.filled.count(i) > 0 || (*shape)[k] == wanted[k];
     if (!fits)
       throw DataError(text(source->name(i, sample), ": '", program.inputs[i].name, "' has ", textOf(*shape),
                            ", the model takes ", textOf(wanted),
@@ -107,7 +107,7 @@ int Dataset::bucketFor(int64_t sample) const {
     return last;
   throw DataError(text(source->name(misfit, sample), ": '", program.inputs[misfit].name, "' has ",
                        textOf(*own[static_cast<size_t>(misfit)]), ", which no bucket holds; the largest is ",
-                       program.buckets[last].name,
+                       program.bucketCount > 0 ? program.buckets[last].name : "that of the program",
                        ": --cut-long cuts it, --on-bad-data=skip leaves it out, or compile with a larger one"));
 }
 

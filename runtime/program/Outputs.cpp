@@ -8,6 +8,7 @@
 #include "runtime/files/Safetensors.h"
 #include "runtime/program/Checkpoint.h"
 #include "runtime/program/Export.h"
+#include "runtime/program/Generate.h"
 #include "runtime/program/KeptCheckpoints.h"
 #include "runtime/program/Predictions.h"
 #include "runtime/program/Recipe.h"
@@ -49,7 +50,8 @@ std::vector<Written> outputsOf(const Arguments &arguments) {
   add("--dump-gradients", arguments.dumpGradients, "", "sluice-gradients-1");
   add("--profile-out", arguments.profileOut, "{\"version\":1,\"device\":", nullptr);
   add("--log", arguments.log, "{\"event\":\"start\"", nullptr);
-  add("--output", arguments.output, arguments.output ? predictionsMark(*arguments.output) : "", nullptr);
+  if (arguments.output)
+    add("--output", arguments.output, arguments.generate ? answersMark : predictionsMark(*arguments.output), nullptr);
   add("--report", arguments.report, reportMark, nullptr);
   if (arguments.checkpoint) {
     add("--checkpoint", checkpointPath(*arguments.checkpoint), "", checkpointFormat);
@@ -124,6 +126,8 @@ void checkEndings(const Arguments &arguments) {
                             ", which the name says is something else"));
   };
   check("--report", arguments.report, {".html"});
+  if (arguments.generate)
+    check("--output", arguments.output, {".jsonl"});
   check("--dump-gradients", arguments.dumpGradients, {".safetensors"});
   check("--export", arguments.exportTo ? std::optional(WeightFile(*arguments.exportTo).path) : std::nullopt,
         {".onnx", ".safetensors"});
@@ -145,7 +149,7 @@ static bool liesIn(const std::string &path, const std::string &folder) {
 /// A folder of masks is replaced as a whole, so nothing else of the run may lie in it.
 static void checkFolder(const Arguments &arguments, const std::vector<Written> &outputs,
                         const std::vector<std::string> &inputs) {
-  if (!arguments.output || !isMaskFolder(*arguments.output))
+  if (!arguments.output || arguments.generate || !isMaskFolder(*arguments.output))
     return;
   const std::string said = text("--output ", *arguments.output, ": is replaced as a whole, and holds ");
   for (const std::string &input : inputs)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keys are the words of the table in Flags.cpp without their dashes; values go the way of the command line, so that
+// Keys are the words of the table in FlagTable.cpp without their dashes; values go the way of the command line, so that
 // ranges and kinds are checked in one place.
 
 #include "runtime/program/Recipe.h"
@@ -105,12 +105,12 @@ bool isOverruled(const std::string &name, const std::set<std::string> &given, bo
   return given.count(name) != 0;
 }
 
-/// --resume with --evaluate or --predict, and nothing of training on the command line.
+/// --resume with --evaluate, --predict or --generate, and nothing of training on the command line.
 bool onlyUses(const Arguments &arguments, const std::set<std::string> &given) {
   const auto any = [&](std::initializer_list<const char *> names) {
     return std::any_of(names.begin(), names.end(), [&](const char *name) { return given.count(name) != 0; });
   };
-  return arguments.resume && any({"--evaluate", "--predict"}) && !any({"--data", "--steps", "--epochs"});
+  return arguments.resume && any({"--evaluate", "--predict", "--generate"}) && !any({"--data", "--steps", "--epochs"});
 }
 
 /// What a recipe says of its run's training, files and output, which mean nothing to one that uses weights; nor do its
@@ -124,6 +124,7 @@ bool isOfTraining(const std::string &name, const std::set<std::string> &given) {
                                               "--schedule",
                                               "--evaluate",
                                               "--predict",
+                                              "--generate",
                                               "--output",
                                               "--init",
                                               "--evaluate-every",
@@ -194,7 +195,7 @@ std::string withAbsolutePaths(const Flag &flag, const std::string &word) {
     const WeightFile file(word);
     return text(absolutePath(file.path), file.map ? ",map=" + absolutePath(*file.map) : "",
                 file.skipMismatched ? ",skip-mismatched" : "", file.trainedOnly ? ",trained-only" : "",
-                file.merged ? ",merged" : "");
+                file.merged ? ",merged" : "", file.peft ? ",peft" : "");
   }
   if (!std::strstr(flag.value, "KIND:PATH"))
     return absolutePath(word);

@@ -18,8 +18,8 @@ std::string recipePath(const std::string &folder);
 
 /// Sets what the recipe says and the command line did not: `given` are the flags that it named. A flag also wins over
 /// those that exclude it (--steps over epochs, --resume over init, --evaluate over validation-split). A
-/// command line with --resume and --evaluate or --predict, without --data, --steps or --epochs, uses weights: it takes
-/// nothing of the recipe's training and files. Throws DataError with file and line.
+/// command line with --resume and --evaluate, --predict or --generate, without --data, --steps or --epochs, uses
+/// weights: it takes nothing of the recipe's training and files. Throws DataError with file and line.
 void readRecipe(const std::string &path, const std::set<std::string> &given, Arguments &arguments);
 
 /// Whether no recipe that programs write holds the flag: --resume, --recipe, --force, --help, --plan.

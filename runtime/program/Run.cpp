@@ -12,6 +12,7 @@
 #include "runtime/program/Export.h"
 #include "runtime/program/Failure.h"
 #include "runtime/program/FolderLock.h"
+#include "runtime/program/Generate.h"
 #include "runtime/program/GradientErrors.h"
 #include "runtime/program/InitialWeights.h"
 #include "runtime/program/Initialize.h"
@@ -64,7 +65,7 @@ static void openSaved(std::optional<SavedRun> &saved, const Arguments &arguments
   }
   if (!arguments.init.empty() && saved->state().frozen.empty())
     throw UsageError("--init and --resume exclude each other: a checkpoint holds all weights");
-  if (arguments.seed && *arguments.seed != saved->state().seed)
+  if (arguments.seed && *arguments.seed != saved->state().seed && (arguments.data || !arguments.generate))
     throw UsageError(text("--seed ", *arguments.seed, ": the checkpoint in ", *arguments.resume, " was made with seed ",
                           saved->state().seed));
 }
@@ -120,6 +121,8 @@ static void refuseUnavailable(const Arguments &arguments, const Program &program
     throw UsageError("--evaluate is not available: this program was compiled without an evaluation function");
   if (arguments.predict)
     requireOutput(program, entry, *arguments.output);
+  if (arguments.generate)
+    requireTokens(arguments, program, entry);
   if (arguments.offloadTo)
     requireUnused("--offload-to", *arguments.offloadTo);
   else if (program.others.storage && (arguments.data || keepsVariablesIn(Space::Storage, program)))
@@ -144,7 +147,8 @@ static void announce(const Arguments &arguments, const TrainingFiles &files,
     std::printf("weights:       those that the program was compiled with: there is no --resume and no --init\n");
   if (const std::string changes = changesOf(arguments); !changes.empty())
     std::printf("goes on:       %s\n", printable(changes).c_str());
-  if (arguments.recipe && arguments.resume && !arguments.data && (arguments.evaluate || arguments.predict))
+  if (arguments.recipe && arguments.resume && !arguments.data &&
+      (arguments.evaluate || arguments.predict || arguments.generate))
     std::printf("recipe:        %s is that of the weights: nothing of its training and files is taken\n",
                 printable(*arguments.recipe).c_str());
   if (!arguments.knownColumns.empty() && files.readsTable)
@@ -259,7 +263,7 @@ static void runProgram(Arguments arguments, const Program &program, const Entry 
     initial.emplace(arguments.init, program);
   const std::string adopted = adoptPreparation(saved, initial, program, arguments);
   // Data and log are opened before anything is allocated: most mistakes end a run at once.
-  TrainingFiles files(arguments, program, run, initial ? initial->paths() : std::vector<std::string>());
+  TrainingFiles files(arguments, program, entry, run, initial ? initial->paths() : std::vector<std::string>());
   if (arguments.quiet) // a log to /dev/stdout was opened before
     silenceStandardOutput();
   if (files.training)

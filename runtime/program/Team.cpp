@@ -63,7 +63,7 @@ void Team::adapt(Arguments &arguments, const Program &program) {
   arguments.quiet = true;
   for (std::optional<std::string> *written :
        {&arguments.log, &arguments.tensorboard, &arguments.report, &arguments.trace, &arguments.exportTo,
-        &arguments.dumpGradients, &arguments.profileOut, &arguments.predict, &arguments.output})
+        &arguments.dumpGradients, &arguments.profileOut, &arguments.predict, &arguments.generate, &arguments.output})
     written->reset();
   arguments.roofline = false;
   if (arguments.offloadTo)

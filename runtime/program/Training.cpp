@@ -3,10 +3,14 @@
 
 #include "runtime/program/Training.h"
 
+#include "runtime/Codec.h"
+#include "runtime/Kernels.h"
+#include "runtime/Printable.h"
 #include "runtime/program/Batches.h"
 #include "runtime/program/CheckpointWriter.h"
 #include "runtime/program/ClassNames.h"
 #include "runtime/program/Evaluations.h"
+#include "runtime/program/Generate.h"
 #include "runtime/program/GradientDump.h"
 #include "runtime/program/Interrupt.h"
 #include "runtime/program/Outputs.h"
@@ -16,10 +20,6 @@
 #include "runtime/program/RunReport.h"
 #include "runtime/program/SharedStates.h"
 #include "runtime/program/Step.h"
-
-#include "runtime/Codec.h"
-#include "runtime/Kernels.h"
-#include "runtime/Printable.h"
 
 #include <algorithm>
 #include <cmath>
@@ -68,7 +68,6 @@ private:
   void logStart() const;
   void logEnd() const;
   std::string lastSaved() const;
-
   Session &session;
   const Program &program;
   const Entry &entry;
@@ -79,7 +78,6 @@ private:
   std::unique_ptr<CheckpointWriter> checkpoints; ///< null without --checkpoint
   Evaluations evaluations;
   Step step;
-
   static constexpr size_t timedSteps = 100000; ///< enough for a median, little enough to keep
   StepTimes times;
   int64_t stepsDone = 0;    ///< by this run
@@ -332,10 +330,12 @@ Recording Trainer::runAll() {
     evaluations.run(run);
   saveCheckpoint(); // what the evaluation has changed
   finishCheckpoints();
-  if (!interruptedBy() && (arguments.exportTo || files.prediction))
+  if (!interruptedBy() && (arguments.exportTo || files.prediction || files.prompts))
     evaluations.tellBetter(run.step);
   if (!interruptedBy() && files.prediction)
     predict(*arguments.output, session, program, entry, *files.prediction, {files.classes, files.maskValues});
+  if (!interruptedBy() && files.prompts)
+    generate(arguments, session, program, entry, *files.prompts, run.seed, files.log);
   if (interruptedBy())
     sayHowToGoOn();
   logEnd();

@@ -9,6 +9,7 @@
 #include "runtime/program/EventFile.h"
 #include "runtime/program/Log.h"
 #include "runtime/program/Metrics.h"
+#include "runtime/program/Prompts.h"
 #include "runtime/program/Trace.h"
 
 #include <memory>
@@ -20,10 +21,11 @@ namespace sluice {
 /// end a run that took hours.
 struct TrainingFiles {
   /// `run`: where it begins. `weights`: what else the run reads.
-  TrainingFiles(const Arguments &arguments, const Program &program, const RunState &run,
+  TrainingFiles(const Arguments &arguments, const Program &program, const Entry &entry, const RunState &run,
                 const std::vector<std::string> &weights = {});
 
   std::unique_ptr<Dataset> training, evaluation, prediction; ///< null when not asked for
+  std::unique_ptr<Prompts> prompts;                          ///< likewise
   std::unique_ptr<MetricChoice> metrics;                     ///< of the evaluation
   ClassNames classes;                                        ///< what they are called, as far as it is known
   bool readsTable = false;                                   ///< any of the three
@@ -52,8 +54,8 @@ struct Recording {
   double stepSeconds = 0; ///< the median of theirs
 };
 
-/// Trains from `run` on (not at all without --data), evaluates and predicts. Records when a profile or the roofline was
-/// asked for.
+/// Trains from `run` on (not at all without --data), evaluates, predicts and generates. Records when a profile or the
+/// roofline was asked for.
 Recording train(Session &session, const Program &program, const Entry &entry, const Arguments &arguments,
                 TrainingFiles &files, RunState run);
 

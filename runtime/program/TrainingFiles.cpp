@@ -165,10 +165,15 @@ void TrainingFiles::tellHyperparameters(const LogFields &start, const Arguments 
   events.writeHyperparameters(fields);
 }
 
-TrainingFiles::TrainingFiles(const Arguments &arguments, const Program &program, const RunState &run,
-                             const std::vector<std::string> &weights) {
+TrainingFiles::TrainingFiles(const Arguments &arguments, const Program &program, const Entry &entry,
+                             const RunState &run, const std::vector<std::string> &weights) {
   openData(arguments, program, run.seed);
   std::vector<std::string> inputs = {"/proc/self/exe"};
+  if (arguments.generate) {
+    prompts = std::make_unique<Prompts>(*arguments.generate, dataOptions(arguments, run.seed), program,
+                                        tokenPlaces(program, entry));
+    inputs.push_back(*arguments.generate);
+  }
   for (const auto &data : {training.get(), evaluation.get(), prediction.get()})
     if (data)
       for (const std::string &path : data->paths())
@@ -194,7 +199,7 @@ TrainingFiles::TrainingFiles(const Arguments &arguments, const Program &program,
     OutputFile{checkpointPath(*arguments.checkpoint)};
   for (const auto &path :
        {exported, arguments.trace, arguments.dumpGradients, arguments.profileOut, arguments.output, arguments.report})
-    if (path && path == arguments.output && isMaskFolder(*path))
+    if (path && path == arguments.output && !arguments.generate && isMaskFolder(*path))
       OutputFolder(*path, maskFileMark());
     else if (path)
       OutputFile{*path};

@@ -2,7 +2,7 @@
 // Files of data that generated programs read: images, archives, tables and tokens, as data sets of a small program.
 #include "test/fuzz/Reader.h"
 
-#include "runtime/program/Dataset.h"
+#include "runtime/program/Prompts.h"
 
 #include <cstdio>
 #include <iterator>
@@ -31,6 +31,12 @@ constexpr Input longer[] = {
     {"target", {}, host(0, {2}, Layout::RowMajor, DataType::I64), 3, Loss::none, false, true},
 };
 
+constexpr Input tokens[] = {
+    {"x", {}, host(0, {2, 4}, Layout::RowMajor, DataType::I64), 10},
+    {"mask", {}, host(0, {2, 4})},
+};
+constexpr Output scored[] = {{"y", device(0, {2, 4, 10})}};
+
 constexpr Output attached[] = {{"y", {}, 1, "softmax-cross-entropy"}};
 
 /// Two epochs of the data, as training reads them: with random changes of images, in random order.
@@ -56,6 +62,26 @@ Outcome readData(const std::string &where, const Input (&list)[inputs], bool ski
     std::vector<char> x(list[0].staging.bytes()), target(list[1].staging.bytes());
     for (int64_t i = 0; i < std::min<int64_t>(4, data.batches()); ++i)
       data.gather({i % 2, i / 2 * 2}, {x.data(), target.data()});
+  });
+}
+
+/// The file as prompts, each of which gets a token more.
+Outcome readPrompts(const std::string &path) {
+  Program program = {};
+  program.batch = 2;
+  program.inputs = tokens;
+  program.inputCount = 2;
+  program.outputs = scored;
+  program.outputCount = 1;
+  Entry entry;
+  entry.evaluate = [](Session &) {};
+  return guarded([&] {
+    Prompts prompts(path, {}, program, tokenPlaces(program, entry));
+    for (size_t i = 0; i < prompts.size(); ++i)
+      if (prompts.length(i) < 4)
+        prompts.append(i, 9);
+    std::vector<char> x(tokens[0].staging.bytes()), mask(tokens[1].staging.bytes());
+    prompts.dataset({0})->gather({0, 0}, {x.data(), mask.data()});
   });
 }
 
@@ -87,7 +113,9 @@ Outcome runTable(const std::string &input, const std::string &folder) {
 Outcome runJsonLines(const std::string &input, const std::string &folder) {
   writeFile(folder + "/data.jsonl", input);
   static constexpr Bucket buckets[] = {{"n=2", rows, attached, 0}, {"n=4", longer, attached, 0}};
-  return readData("jsonl:" + folder + "/data.jsonl", longer, input.size() % 2 == 0, buckets, 2);
+  const Outcome samples = readData("jsonl:" + folder + "/data.jsonl", longer, input.size() % 2 == 0, buckets, 2);
+  const Outcome prompts = readPrompts(folder + "/data.jsonl");
+  return samples == Outcome::Accepted ? samples : prompts;
 }
 
 /// Headers get the sums that are right, as somebody has them who means harm.

@@ -39,11 +39,26 @@ SKIPPED = {
 # What is changed in commands and scripts of a page.
 SUBSTITUTIONS = {
     "docs/fine-tuning.md": [('weights="DEFAULT"', "weights=None")],  # nothing is downloaded
+    "docs/laptop.md": [("tokens=128,256,512", "tokens=24,40"), ("rank=16", "rank=4")],
 }
 # Pages that make their own models.
-NEEDS_REFERENCES = ["docs/fine-tuning.md", "docs/python.md", "docs/shapes.md"]
+NEEDS_REFERENCES = ["docs/fine-tuning.md", "docs/laptop.md", "docs/python.md", "docs/shapes.md"]
 # What a page's first script finds defined, as its reader has it.
 GIVEN = {
+    "docs/laptop.md": """import json, pathlib, random, tokenizers, transformers
+if not pathlib.Path("model").exists():
+    words, draw = "what is a slot the buffer of an offset in arena budget bytes".split(), random.Random(1)
+    said = lambda: " ".join(draw.choices(words, k=draw.randint(1, 6)))
+    for name, count in (("chats", 48), ("held-out", 9)):
+        chats = [[{"role": role, "content": said()} for role in ("user", "assistant") * draw.randint(1, 2)] for _ in range(count)]
+        pathlib.Path(f"{name}.jsonl").write_text("".join(json.dumps({"messages": chat}) + "\\n" for chat in chats))
+    tokenizer = tokenizers.ByteLevelBPETokenizer()
+    tokenizer.train_from_iterator([" ".join(words)] * 9, vocab_size=300, special_tokens=["<|im_start|>", "<|im_end|>"])
+    template = "{% for m in messages %}<|im_start|>{{ m.role }}\\n{{ m.content }}<|im_end|>\\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\\n{% endif %}"
+    transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer._tokenizer, eos_token="<|im_end|>", chat_template=template).save_pretrained("model")
+    config = transformers.LlamaConfig(vocab_size=320, hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=512)
+    transformers.LlamaForCausalLM(config).save_pretrained("model")
+""",
     "docs/python.md": """import torch
 layers = [layer for i in range(6) for layer in (torch.nn.Conv2d(8 if i else 3, 8, 3, padding=1), torch.nn.BatchNorm2d(8), torch.nn.ReLU())]
 module = torch.nn.Sequential(*layers, torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(8, 10))
@@ -148,7 +163,8 @@ def main():
             continue
         folder = out / name.replace("/", "-")
         prepare(folder, options.onnx_data)
-        environment["PATH"] = f"{folder / 'build/bin'}:{os.environ['PATH']}"
+        its_python = f"{python.parent}:" if name in NEEDS_REFERENCES else ""  # which the page calls python
+        environment["PATH"] = f"{folder / 'build/bin'}:{its_python}{os.environ['PATH']}"
         for command in commands(ROOT / name, python if name in NEEDS_REFERENCES else None, GIVEN.get(name, "")):
             for old, new in SUBSTITUTIONS.get(name, []):
                 command.text = command.text.replace(old, new)

@@ -4,6 +4,7 @@
 #include "test/unit/runtime/Harness.h"
 
 #include <algorithm>
+#include <cfloat>
 #include <gmock/gmock.h>
 #include <numeric>
 
@@ -217,6 +218,23 @@ TEST(JsonLines, RefusesWhatIsNoSample) {
   }
   folder.write("data.jsonl", "");
   expectError<DataError>(open, "holds 0 samples, one batch takes 2");
+}
+
+/// 1e39 is a double and no float: it would be infinite without a word.
+TEST(JsonLines, RefusesNumbersBeyondFloats) {
+  Folder folder;
+  const Input reals[] = {{"x", {}, host(0, {1, 2}, Layout::RowMajor, DataType::F32)}};
+  Program program = programWith(reals);
+  program.outputCount = 0;
+  for (const char *number : {"1e39", "-3.5e38", "1e309"}) {
+    folder.write("data.jsonl", std::string("{\"x\": [0.5, 1]}\n{\"x\": [1, ") + number + "]}\n");
+    expectError<DataError>([&] { Dataset(from("jsonl:" + folder / "data.jsonl"), program); }, "data.jsonl: line 2 ");
+  }
+  folder.write("data.jsonl", "{\"x\": [3.4028234e38, -1e-60]}\n");
+  Dataset data(from("jsonl:" + folder / "data.jsonl"), program);
+  std::vector<float> values(2);
+  data.gather({0, 0}, {values.data()});
+  EXPECT_THAT(values, ElementsAre(FLT_MAX, 0));
 }
 
 TEST(JsonLines, OfOneShapeTakesThatAlone) {

@@ -94,6 +94,10 @@ TEST_F(Recipes, PathsInThemLeadThereFromEverywhere) {
                                   text("export = \"", here, "/../out.onnx\"\n"), std::string("log = \"/dev/stdout\"\n"),
                                   std::string("augment = \"flip\"\n"), text("checkpoint = \"", here, "/runs/1\"\n")})
     EXPECT_THAT(recipe, testing::HasSubstr(line));
+  for (const char *words : {"", ",peft", ",merged", ",trained-only"}) {
+    arguments.exportTo = std::string("w.safetensors") + words;
+    EXPECT_THAT(recipeOf(arguments), testing::HasSubstr(text("export = \"", here, "/w.safetensors", words, "\"\n")));
+  }
 }
 
 TEST_F(Recipes, NoZeroIsNegative) { EXPECT_FALSE(std::signbit(*parse("data = 'd'\nmomentum = -0.0").momentum)); }
