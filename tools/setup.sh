@@ -117,13 +117,15 @@ install_cudnn_frontend() {
 }
 
 # PyTorch and friends, for reference files and benchmarks; the core test suite runs without it.
+# What is there already stays; a longer list adds to it.
 install_references() {
-  [ -f "$deps/venv/.complete" ] && return
+  local packages=(torch torchvision timm transformers peft jinja2 onnx onnxscript onnxruntime scikit-learn safetensors matplotlib tensorboard wandb pyarrow)
+  [ "$(cat "$deps/venv/.complete" 2>/dev/null)" = "${packages[*]}" ] && return
   say "installing PyTorch and the Python references into $deps/venv (5 GB)"
-  rm -rf "$deps/venv"
-  python3 -m venv "$deps/venv"
-  "$deps/venv/bin/pip" install -q torch torchvision timm transformers peft jinja2 onnx onnxscript onnxruntime scikit-learn safetensors matplotlib tensorboard wandb pyarrow
-  touch "$deps/venv/.complete"
+  [ -f "$deps/venv/.complete" ] || rm -rf "$deps/venv"
+  [ -d "$deps/venv" ] || python3 -m venv "$deps/venv"
+  "$deps/venv/bin/pip" install -q "${packages[@]}"
+  echo "${packages[*]}" >"$deps/venv/.complete"
 }
 
 # build [PRESET [TARGET...]]: configures, then builds all targets of the preset or the named ones.
