@@ -44,6 +44,8 @@ def prompt_of(tokenizer, options):
     stops = [tokenizer.token_to_id(token) for token in ends]
     if options.end and stops == [None]:
         raise Wrong(f"--end {options.end} is no token of {options.tokenizer}")
+    if None in stops:
+        print(f"sluice generate: note: '{ends[stops.index(None)]}', which ends the template's answers, is no token of {options.tokenizer}: they go on until --tokens", file=sys.stderr)
     if not ids:
         raise Wrong("the text has no token to go on from")
     return ids, [stop for stop in stops if stop is not None]
