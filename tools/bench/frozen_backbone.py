@@ -11,7 +11,6 @@ import json
 import pathlib
 import re
 import statistics
-import subprocess
 import sys
 import time
 
@@ -19,16 +18,12 @@ import numpy as np
 import timm
 import torch
 
+from large_tuning import run
+
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "test/models"))
 from reference import export  # noqa: E402
 
 STEPS = 4  # of a round; the first touches pages, and is left out
-
-
-def run(*words):
-    done = subprocess.run([str(word) for word in words], capture_output=True, text=True)
-    assert done.returncode == 0, (words, done.returncode, done.stderr)
-    return done.stdout + done.stderr
 
 
 def median_step(options, folder):

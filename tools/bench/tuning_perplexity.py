@@ -14,7 +14,6 @@ import json
 import math
 import pathlib
 import statistics
-import subprocess
 import sys
 import sysconfig
 import warnings
@@ -23,6 +22,8 @@ import numpy as np
 import torch
 from safetensors.torch import load_file
 from torch import nn
+
+from large_tuning import run
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 WORDS, TOKENS, BATCH, LAYERS, WIDTH = 4096, 128, 4, 12, 768
@@ -78,12 +79,6 @@ def prepare(folder):
         warnings.simplefilter("ignore")
         torch.onnx.export(model, (torch.zeros(1, TOKENS, dtype=torch.int64),), str(folder / "model.onnx"), dynamo=False, training=torch.onnx.TrainingMode.TRAINING,
                           do_constant_folding=False, opset_version=17, input_names=["input"], output_names=["output"], dynamic_axes={"input": {0: "batch"}})
-
-
-def run(*words):
-    done = subprocess.run([str(word) for word in words], capture_output=True, text=True)
-    assert done.returncode == 0, (words, done.returncode, done.stderr)
-    return done.stdout + done.stderr
 
 
 def compile_to(options, name, *flags):
