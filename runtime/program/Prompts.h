@@ -23,7 +23,7 @@ struct TokenPlaces {
 /// Throws UsageError for a program that has no such places, or no function for them.
 TokenPlaces tokenPlaces(const Program &program, const Entry &entry);
 
-/// What a token ends with.
+/// Why a text gets no more tokens.
 enum class Ending { None, Stop, Tokens, Full };
 
 class Prompts {
