@@ -59,8 +59,9 @@ std::string formOf(train::VariableOp variable) {
   if (!quantized)
     return "";
   const Quantization form = quantized.form();
-  return llvm::formatv(", nullptr, {{{0}, {1}, {2}, {3}, {4}}", form.bits, form.group, form.dimension, form.rows,
-                       form.columns)
+  static const char *const codings[] = {"", ", Coding::Asymmetric", ", Coding::NormalFloat"};
+  return llvm::formatv(", nullptr, {{{0}, {1}, {2}, {3}, {4}{5}}", form.bits, form.group, form.dimension, form.rows,
+                       form.columns, codings[static_cast<int>(form.coding)])
       .str();
 }
 

@@ -30,19 +30,25 @@ static std::string rawBytes(ElementsAttr value) {
   return bytes;
 }
 
-/// What a variable of `bytes` floats in the model is written as; a form of fewer bits is made when it is due, so that
-/// one tensor's at a time is in memory.
-static TensorToWrite weightOf(const std::string &name, VariableOp variable, std::string_view bytes) {
+/// What is written of a variable that is no plain bytes of the model: a constant of the module, or a form of fewer
+/// bits.
+static std::string madeOf(const std::string &name, VariableOp variable, const SourceTensor &source) {
+  if (variable.getValue())
+    return rawBytes(*variable.getValue());
+  if (source.form)
+    return source.form();
+  return quantized(train::attr::get<train::attr::Quantized>(variable).form(), name,
+                   [&](size_t first, void *to, size_t size) { std::memcpy(to, source.bytes.data() + first, size); });
+}
+
+/// What a variable of floats in the model is written as; a form of fewer bits is made when it is due, so that one
+/// tensor's at a time is in memory.
+static TensorToWrite weightOf(const std::string &name, VariableOp variable, const SourceTensor &source) {
   const Tensor held = tensorOf(cast<RankedTensorType>(variable.getType()));
-  const auto quantizedAs = train::attr::get<train::attr::Quantized>(variable);
-  return {name, held.type, held.shape, [name, variable, bytes, quantizedAs](const TensorToWrite::Put &put) mutable {
-            if (!variable.getValue() && !quantizedAs)
-              return put(bytes.data(), bytes.size());
-            const std::string own = variable.getValue()
-                                        ? rawBytes(*variable.getValue())
-                                        : quantized(quantizedAs.form(), name, [&](size_t first, void *to, size_t size) {
-                                            std::memcpy(to, bytes.data() + first, size);
-                                          });
+  return {name, held.type, held.shape, [name, variable, source](const TensorToWrite::Put &put) mutable {
+            if (!variable.getValue() && !train::attr::has<train::attr::Quantized>(variable))
+              return put(source.bytes.data(), source.bytes.size());
+            const std::string own = madeOf(name, variable, source);
             put(own.data(), own.size());
           }};
 }
@@ -52,23 +58,26 @@ static TensorToWrite weightOf(const std::string &name, VariableOp variable, std:
 Status codegen::writeWeights(const std::string &path, const std::string &identity, ModuleOp module,
                              const TensorSource &source) {
   std::vector<TensorToWrite> tensors;
+  Metadata metadata = {{"format", weightsFormat}, {"identity", identity}};
   for (auto variable : module.getOps<VariableOp>()) {
     if (!fromFile(variable))
       continue;
     auto type = cast<RankedTensorType>(variable.getType());
     std::string name = tensorName(variable).str();
     auto origin = variable->getAttrOfType<StringAttr>(train::sourceAttribute);
-    std::string_view bytes =
-        variable.getValue() ? std::string_view() : source(origin ? origin.getValue() : StringRef(name));
+    const SourceTensor tensor =
+        variable.getValue() ? SourceTensor() : source(origin ? origin.getValue() : StringRef(name));
     const auto form = train::attr::get<train::attr::Quantized>(variable);
     const int64_t needed = form ? 4 * ShapedType::getNumElements(form.getShape()) : train::bytes(type);
-    if (!variable.getValue() && static_cast<int64_t>(bytes.size()) != needed)
-      return Error{"the model holds " + std::to_string(bytes.size()) + " bytes for '" + name + "', " +
+    if (!variable.getValue() && !tensor.form && static_cast<int64_t>(tensor.bytes.size()) != needed)
+      return Error{"the model holds " + std::to_string(tensor.bytes.size()) + " bytes for '" + name + "', " +
                    std::to_string(needed) + " are needed"};
-    tensors.push_back(weightOf(name, variable, bytes));
+    if (form)
+      metadata[formKey(name)] = describe(form.form());
+    tensors.push_back(weightOf(name, variable, tensor));
   }
   try {
-    writeSafetensors(path, {{"format", weightsFormat}, {"identity", identity}}, tensors);
+    writeSafetensors(path, metadata, tensors);
   } catch (const std::exception &error) {
     return Error{error.what()};
   }

@@ -13,8 +13,15 @@
 
 namespace sluice::codegen {
 
-/// Bytes of a model's tensor by name, row-major; empty when there is none.
-using TensorSource = std::function<std::string_view(llvm::StringRef name)>;
+/// A tensor of a model's file.
+struct SourceTensor {
+  std::string_view bytes; ///< row-major
+  std::function<std::string()> form =
+      nullptr; ///< of what the file holds in fewer bits, and not in `bytes`: makes that form
+};
+
+/// A model's tensor by name; without bytes and form where there is none.
+using TensorSource = std::function<SourceTensor(llvm::StringRef name)>;
 
 /// Whether any variable takes its first value from the file.
 bool needsWeights(mlir::ModuleOp module);

@@ -30,6 +30,8 @@ constexpr ElementType types[] = {
     {onnx::TensorProto::COMPLEX64, "complex64", 8},
     {onnx::TensorProto::COMPLEX128, "complex128", 16},
     {onnx::TensorProto::BFLOAT16, "bfloat16", 2},
+    {onnx::TensorProto::UINT4, "uint4", 0},
+    {onnx::TensorProto::INT4, "int4", 0},
 };
 
 const ElementType *find(int32_t code) {
@@ -56,13 +58,19 @@ bool isFloatType(int64_t elementType) {
          elementType == onnx::TensorProto::FLOAT16 || elementType == onnx::TensorProto::BFLOAT16;
 }
 
+bool isHalfByte(int32_t elementType) {
+  return elementType == onnx::TensorProto::INT4 || elementType == onnx::TensorProto::UINT4;
+}
+
 bool tensorBytes(int32_t elementType, const std::vector<int64_t> &shape, int64_t &bytes) {
-  bytes = elementSize(elementType);
+  const bool halves = isHalfByte(elementType);
+  bytes = halves ? 1 : elementSize(elementType);
   if (bytes == 0)
     return false;
   for (int64_t extent : shape)
     if (extent < 0 || __builtin_mul_overflow(bytes, extent, &bytes))
       return false;
+  bytes = halves ? bytes / 2 + bytes % 2 : bytes;
   return true;
 }
 

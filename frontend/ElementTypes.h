@@ -12,6 +12,8 @@ namespace sluice {
 std::string elementTypeName(int32_t elementType);
 /// Bytes of one element; 0 for types without a fixed whole number of bytes (strings, 4-bit integers).
 int64_t elementSize(int32_t elementType);
+/// int4 and uint4, of which two lie in a byte, the first in its lower half.
+bool isHalfByte(int32_t elementType);
 /// Real numbers of any precision, which are float32 here.
 bool isFloatType(int64_t elementType);
 

@@ -16,7 +16,15 @@ namespace sluice {
 
 namespace {
 
-/// Puts the file's bytes of a tensor into its proto as raw data.
+size_t bytesOf(const FileTensor &tensor) {
+  int64_t bytes = 0;
+  return !tensor.stored                                               ? tensor.bytes.size()
+         : tensorBytes(onnx::TensorProto::FLOAT, tensor.shape, bytes) ? static_cast<size_t>(bytes)
+                                                                      : SIZE_MAX;
+}
+
+/// Puts the file's bytes of a tensor into its proto as raw data, room for the
+/// floats that a program writes over what the file holds in fewer bits.
 void fill(onnx::TensorProto &proto, const FileTensor &tensor) {
   std::string name = proto.name();
   proto.Clear();
@@ -24,7 +32,10 @@ void fill(onnx::TensorProto &proto, const FileTensor &tensor) {
   proto.set_data_type(tensor.elementType);
   for (int64_t extent : tensor.shape)
     proto.add_dims(extent);
-  proto.set_raw_data(tensor.bytes.data(), tensor.bytes.size());
+  if (tensor.stored)
+    proto.set_raw_data(std::string(bytesOf(tensor), '\0'));
+  else
+    proto.set_raw_data(tensor.bytes.data(), tensor.bytes.size());
 }
 
 /// One field of a protobuf message.
@@ -184,7 +195,7 @@ static size_t bytesOfTensors(const OnnxFile &file) {
   size_t bytes = 0;
   for (const onnx::TensorProto &initializer : file.model().graph().initializer())
     if (const FileTensor *tensor = file.tensor(initializer.name()))
-      bytes += tensor->bytes.size();
+      bytes += std::min(bytesOf(*tensor), mostBytes + 1);
   return bytes;
 }
 

@@ -5,10 +5,12 @@
 #include "frontend/FrozenForms.h"
 
 #include "frontend/Refusals.h"
+#include "frontend/StoredMatrix.h"
 #include "ir/TensorName.h"
 #include "runtime/Printable.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <cstring>
+#include <map>
 
 using namespace mlir;
 
@@ -64,8 +66,9 @@ train::QuantizedAttr formOf(ModuleOp module, train::VariableOp variable, const F
         return {};
       dimension = dimension == Summed::Any ? here : dimension;
     }
-  return train::QuantizedAttr::get(module.getContext(), type.getShape(), wanted.bits, grouped ? wanted.group : 0,
-                                   grouped && dimension != Summed::Rows ? 1 : 0);
+  return formAttr(module.getContext(),
+                  {wanted.bits, grouped ? wanted.group : 0, grouped && dimension != Summed::Rows ? 1 : 0,
+                   type.getDimSize(0), type.getDimSize(1), wanted.coding});
 }
 
 std::string wordsOf(const Quantization &form) {
@@ -73,7 +76,37 @@ std::string wordsOf(const Quantization &form) {
                          : std::string(form.name()) + " in groups of " + std::to_string(form.group);
 }
 
+/// The file's tensor that a variable begins as; null where there is none.
+const FileTensor *tensorOf(train::VariableOp variable, const OnnxFile &file) {
+  auto source = variable->getAttrOfType<StringAttr>(train::sourceAttribute);
+  return file.tensor(source ? source.str() : train::tensorName(variable).str());
+}
+
 } // namespace
+
+train::QuantizedAttr formAttr(MLIRContext *context, const Quantization &form) {
+  return train::QuantizedAttr::get(context, {form.rows, form.columns}, form.bits, form.group, form.dimension,
+                                   static_cast<train::Coding>(form.coding));
+}
+
+void reportStored(ModuleOp module, const OnnxFile &file, std::vector<std::string> &remarks) {
+  std::map<std::string, int64_t> counts; // by words
+  int64_t bytes = 0, floats = 0, count = 0;
+  for (auto variable : module.getOps<train::VariableOp>())
+    if (const FileTensor *tensor = tensorOf(variable, file); tensor && tensor->stored) {
+      ++counts[wordsOf(tensor->stored->form)];
+      ++count;
+      bytes += tensor->stored->form.bytes();
+      floats += train::bytes(variable.getType());
+    }
+  std::string words;
+  for (const auto &[form, times] : counts)
+    words += (words.empty() ? "" : "; ") + std::to_string(times) + " in " + form;
+  if (count > 0)
+    remarks.push_back(counted(count, "weight") + " that the file has in fewer bits " + (count == 1 ? "is" : "are") +
+                      " kept so, and held fixed: " + words + ", " + std::to_string(bytes) + " bytes instead of " +
+                      std::to_string(floats));
+}
 
 Status giveForms(ModuleOp module, const std::vector<train::VariableOp> &frozen, const FrozenForm &wanted,
                  std::vector<std::string> &remarks) {
@@ -94,7 +127,7 @@ Status giveForms(ModuleOp module, const std::vector<train::VariableOp> &frozen, 
     return Error{flag + ": of " + counted(frozen.size(), "tensor") + " held fixed none is a matrix of " +
                  std::to_string(fewestElements) +
                  " elements or more that only products and gathers of rows read: leave the flag out"};
-  const Quantization form{wanted.bits, wanted.group, 0, 0, 0};
+  const Quantization form{wanted.bits, wanted.group, 0, 0, 0, wanted.coding};
   remarks.push_back(std::to_string(count) + " of the " + counted(frozen.size(), "tensor") + " that flags hold fixed " +
                     (count == 1 ? "is" : "are") + " kept in " + wordsOf(form) + ": " + std::to_string(after) +
                     " bytes instead of " + std::to_string(before) + ", " + std::to_string(before - after) + " less");
@@ -108,8 +141,9 @@ std::string describeForm(train::VariableOp variable, const OnnxFile *file) {
   const Quantization form = quantized.form();
   std::string text = "; kept in " + wordsOf(form) + ", " + std::to_string(form.bytes()) + " bytes";
   const std::string name = train::tensorName(variable).str();
-  auto source = variable->getAttrOfType<StringAttr>(train::sourceAttribute);
-  const FileTensor *tensor = file ? file->tensor(source ? source.str() : name) : nullptr;
+  const FileTensor *tensor = file ? tensorOf(variable, *file) : nullptr;
+  if (tensor && tensor->stored)
+    return text + " as in the file";
   if (!tensor || static_cast<int64_t>(tensor->bytes.size()) != 4 * form.rows * form.columns)
     return text;
   const double error = relativeError(

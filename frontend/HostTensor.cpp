@@ -60,7 +60,7 @@ std::optional<HostTensor> HostTensor::zeros(std::vector<int64_t> shape, bool int
 }
 
 std::optional<HostTensor> HostTensor::from(const FileTensor &tensor) {
-  if (!fits(tensor.shape))
+  if (tensor.stored || !fits(tensor.shape))
     return std::nullopt;
   HostTensor copy;
   copy.shape = tensor.shape;

@@ -5,11 +5,13 @@
 #include "frontend/ElementTypes.h"
 #include "frontend/ExternalData.h"
 #include "frontend/FloatWidening.h"
+#include "frontend/GraphNames.h"
 #include "frontend/GuardedSchemas.h"
 #include "frontend/ImportedOps.h"
 #include "frontend/LocalFunctions.h"
 #include "frontend/NodeWalk.h"
 #include "frontend/Refusals.h"
+#include "frontend/StoredForms.h"
 #include "frontend/TensorIndex.h"
 #include "frontend/TypeRules.h"
 #include "google/protobuf/io/coded_stream.h"
@@ -17,7 +19,6 @@
 #include "onnx/checker.h"
 #include "onnx/inliner/inliner.h"
 #include "onnx/onnx_pb.h"
-#include "llvm/Support/JSON.h"
 #include <algorithm>
 #include <cctype>
 #include <exception>
@@ -39,6 +40,7 @@ struct OnnxFile::Contents {
   google::protobuf::RepeatedPtrField<onnx::NodeProto> nodes;
   google::protobuf::RepeatedPtrField<onnx::ValueInfoProto> outputs;
   int initializers = 0; ///< of the file; others are after them
+  StoredForms forms;
 };
 
 namespace {
@@ -120,54 +122,6 @@ Status check(const std::string &path, const onnx::ModelProto &model, int64_t ops
     onnx::checker::check_graph(model.graph(), context, scope);
     onnx::checker::check_model_local_functions(model, context, scope);
   });
-}
-
-/// What the checker leaves: names that nothing defines at the end of the graph, and names defined twice by
-/// initializers.
-Status checkNames(const onnx::GraphProto &graph) {
-  std::set<std::string> defined;
-  for (const auto &initializer : graph.initializer())
-    if (!defined.insert(initializer.name()).second)
-      return Error{"initializer '" + initializer.name() + "' is defined twice"};
-  if (graph.sparse_initializer_size() > 0)
-    return Error{"initializer '" + graph.sparse_initializer(0).values().name() + "' is sparse, which is not supported"};
-  for (const auto &input : graph.input())
-    defined.insert(input.name());
-  for (const auto &node : graph.node())
-    defined.insert(node.output().begin(), node.output().end());
-  if (graph.output_size() == 0)
-    return Error{"the model's graph has no outputs"};
-  for (const auto &output : graph.output())
-    if (!defined.count(output.name()))
-      return Error{"graph output '" + output.name() + "' is produced by no node"};
-  return Success{};
-}
-
-/// Names become strings of programs, and keys of files that hold UTF-8: of safetensors, of logs and traces.
-Status checkName(const char *what, const std::string &name) {
-  if (!llvm::json::isUTF8(name) || name.find('\0') != std::string::npos)
-    return Error{std::string(what) + " '" + name + "' has a name that is no UTF-8 or holds a zero byte; rename it"};
-  if (name == "__metadata__") // what safetensors files call their own
-    return Error{std::string(what) + " '" + name + "' has a name that safetensors files reserve; rename it"};
-  return Success{};
-}
-
-Status checkText(const onnx::GraphProto &graph) {
-  for (const auto &initializer : graph.initializer())
-    if (Status named = checkName("initializer", initializer.name()); !named)
-      return named;
-  for (const auto *list : {&graph.input(), &graph.output()})
-    for (const auto &value : *list)
-      if (Status named = checkName("value", value.name()); !named)
-        return named;
-  for (const auto &node : graph.node()) {
-    if (Status named = checkName("node", node.name()); !named)
-      return named;
-    for (const std::string &output : node.output())
-      if (Status named = checkName("value", output); !named)
-        return named;
-  }
-  return Success{};
 }
 
 /// Ops of the standard that have no importer of their own; those that are compositions of others are inlined.
@@ -292,6 +246,7 @@ Result<OnnxFile> OnnxFile::read(const std::string &path, const Limits &limits) {
     return failed(named);
   if (Status indexed = contents->tensors.addConstants(model.graph()); !indexed)
     return failed(indexed);
+  contents->forms = readStoredForms(model, contents->tensors);
   contents->initializers = model.graph().initializer_size();
   return OnnxFile(std::move(contents));
 }
@@ -355,6 +310,7 @@ Exporter OnnxFile::exporter() const {
   const bool isTensorFlow = producer == "tf2onnx" || producer == "keras2onnx";
   return producer == "pytorch" ? Exporter::PyTorch : isTensorFlow ? Exporter::TensorFlow : Exporter::Other;
 }
+const std::map<std::string, std::string> &OnnxFile::refused() const { return contents->forms.refused; }
 const FileTensor *OnnxFile::tensor(std::string_view name) const { return contents->tensors.find(name); }
 
 } // namespace sluice

@@ -8,6 +8,7 @@
 #include "frontend/Limits.h"
 #include "runtime/Result.h"
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -24,12 +25,15 @@ class TensorProto;
 
 namespace sluice {
 
+struct StoredMatrix;
+
 /// A tensor of the file, in place: the bytes live as long as the OnnxFile (external ones are mapped, so reading them is
 /// what costs).
 struct FileTensor {
   int32_t elementType = 0; ///< onnx::TensorProto::DataType
   std::vector<int64_t> shape;
-  std::string_view bytes; ///< row-major, little-endian; shape x element size of them
+  std::string_view bytes;                               ///< row-major, little-endian; shape x element size of them
+  std::shared_ptr<const StoredMatrix> stored = nullptr; ///< of a float32 matrix in fewer bits, which has no bytes
 };
 
 /// What wrote a file, as far as it decides what the file means.
@@ -38,7 +42,7 @@ enum class Exporter { PyTorch, TensorFlow, Other };
 /// A model file, checked and made simpler; Flattening changes it for one import, restore() takes that back.
 class OnnxFile {
 public:
-  /// Errors begin with the path. All weights are float32 afterwards, see FloatWidening.h.
+  /// Errors begin with the path. All weights are float32 afterwards, see FloatWidening.h and StoredForms.h.
   static Result<OnnxFile> read(const std::string &path, const Limits &limits = {});
   OnnxFile(OnnxFile &&);
   OnnxFile &operator=(OnnxFile &&);
@@ -52,6 +56,8 @@ public:
   Exporter exporter() const;
   /// An initializer, or the output of a Constant node, by name; null when there is none.
   const FileTensor *tensor(std::string_view name) const;
+  /// Why nodes that bring weights in fewer bits stayed as they were, by their first outputs; see StoredForms.h.
+  const std::map<std::string, std::string> &refused() const;
 
   // What Flattening makes of control flow, which depends on the shapes of one import.
   /// The graph as it was read.
@@ -69,8 +75,8 @@ private:
   std::unique_ptr<Contents> contents;
 };
 
-/// Elements x element size of a tensor, or nothing when the product overflows, an extent is negative or the type has no
-/// fixed size.
+/// Elements x element size of a tensor, of 4 bits two to a byte; false when the product overflows, an extent is
+/// negative or the type has no fixed size.
 bool tensorBytes(int32_t elementType, const std::vector<int64_t> &shape, int64_t &bytes);
 
 } // namespace sluice

@@ -79,6 +79,7 @@ public:
     if (spec.frozen)
       if (Status given = giveForms(*module, variables.frozen(), *spec.frozen, report.remarks); !given)
         return given.takeError();
+    reportStored(*module, file, report.remarks);
     std::vector<std::string> predicted;
     for (train::OutputAttr output : train::outputsOf(*module))
       if (output.getKept() >= 0)
@@ -300,7 +301,7 @@ Result<OwningOpRef<ModuleOp>> importWhole(MLIRContext &context, OnnxFile &file, 
   if (!graph)
     return located(graph.takeError());
   replaced = graph->replacedBatch;
-  Unflattened unflattened;
+  Unflattened unflattened = file.refused();
   if (hasStructure(file.model().graph())) {
     Status flat = GraphImport(context, file, spec, *hand, *graph, {}).flatten(file, unflattened);
     graph = flat ? OnnxGraph::build(file, spec) : Result<OnnxGraph>(flat.takeError());

@@ -2,7 +2,8 @@
 // QuantizeLinear and DequantizeLinear, as quantization-aware training writes fake quantization: numbers on a grid that
 // stay float32. Rounding hands its gradient on (straight-through estimator, Bengio et al. 2013), as PyTorch's
 // fake_quantize does: 1 where the rounded number lies in the grid's range, 0 elsewhere. Scales and zero points are
-// constants of the model, which no gradient moves.
+// constants of the model, which no gradient moves. What dequantizes matrices of the file is gone here, see
+// StoredForms.h.
 #include "frontend/Compositions.h"
 #include "frontend/ElementTypes.h"
 
@@ -138,8 +139,9 @@ LogicalResult importQuantize(NodeImport &node) {
 LogicalResult importDequantize(NodeImport &node) {
   if (node.known(0) || node.source(0))
     return node.error(
-        "its weights are stored as integers, which no gradient moves; export the model with fake "
-        "quantization (QuantizeLinear and DequantizeLinear behind float weights), before it is converted");
+        "its weights are stored as integers, which no gradient moves; matrices of 8 and 4 bits are held as they are; "
+        "export others with fake quantization (QuantizeLinear and DequantizeLinear behind float weights), before they "
+        "are converted");
   Value x = node.tensor(0);
   const auto grid = x ? gridOf(node, shapeOf(x)) : std::nullopt;
   if (!grid)

@@ -52,6 +52,9 @@ Result<std::string_view> TensorIndex::bytesOf(const onnx::TensorProto &tensor, i
     return view(tensor.uint64_data());
   case onnx::TensorProto::UINT32:
     return own(narrow(tensor.uint64_data(), size));
+  case onnx::TensorProto::INT4:
+  case onnx::TensorProto::UINT4: // two of them in each entry
+    return own(narrow(tensor.int32_data(), 1));
   default:
     return own(narrow(tensor.int32_data(), size));
   }
@@ -63,7 +66,7 @@ Status TensorIndex::add(const std::string &name, const onnx::TensorProto &tensor
   entry.shape.assign(tensor.dims().begin(), tensor.dims().end());
   std::string what = "tensor '" + name + "'";
   // Types without a byte size are no error here: nothing may read them, and what does says which node wants them.
-  if (elementSize(entry.elementType) == 0)
+  if (elementSize(entry.elementType) == 0 && !isHalfByte(entry.elementType))
     return Success{};
   int64_t wanted = 0;
   if (!tensorBytes(entry.elementType, entry.shape, wanted))

@@ -29,9 +29,11 @@ public:
   Status addConstant(const onnx::NodeProto &node);
   /// A tensor under a name that need not be its own. One of the same name gives way.
   Status add(const std::string &name, const onnx::TensorProto &tensor);
+  /// The same of one that no protobuf has.
+  void put(const std::string &name, FileTensor tensor) { tensors[name] = std::move(tensor); }
   /// Before the protobuf of a tensor goes.
   void forget(const std::string &name) { tensors.erase(name); }
-  /// Null where there is none, or of an element type without whole bytes.
+  /// Null where there is none, or of an element type of no fixed size.
   const FileTensor *find(std::string_view name) const;
 
 private:

@@ -96,8 +96,9 @@ private:
     auto add = [&](const std::string &name, bool isConstantNode) {
       const FileTensor *tensor = file.tensor(name);
       const int64_t size = tensor ? elementCount(tensor->shape).value_or(0) : 0;
-      if (size < 1 || tensor->elementType != onnx::TensorProto::FLOAT || reads.directReadsOf(name).empty())
-        return;
+      if (size < 1 || tensor->elementType != onnx::TensorProto::FLOAT || tensor->stored ||
+          reads.directReadsOf(name).empty())
+        return; // or it has a form that nothing trains
       float first;
       std::memcpy(&first, tensor->bytes.data(), sizeof first);
       tensors.push_back({name, *tensor, isConstantNode, size, first, size > 1 && isUniform(*tensor), nameScheme(name),

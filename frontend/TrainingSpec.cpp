@@ -152,25 +152,36 @@ Result<AdapterRequest> parseAdapter(const std::string &word) {
   return request;
 }
 
+/// One option of --frozen; false where the form has none of the name, or it makes no sense.
+static bool takeFrozenOption(const std::string &option, FrozenForm &form) {
+  static constexpr char group[] = "group=";
+  if (option == "asymmetric") {
+    const bool hasZeros = form.coding != Coding::NormalFloat && form.bits != 16;
+    form.coding = hasZeros ? Coding::Asymmetric : form.coding;
+    return hasZeros;
+  }
+  return form.bits != 16 && option.compare(0, sizeof group - 1, group) == 0 &&
+         parseNumber(option.substr(sizeof group - 1), form.group) && form.group >= 1 &&
+         form.group <= FrozenForm::largestGroup;
+}
+
 Result<FrozenForm> parseFrozen(const std::string &word, const std::string &precision) {
-  static constexpr char groupOption[] = "group=";
   FrozenForm form;
-  const size_t comma = std::min(word.find(','), word.size());
-  form.word = word.substr(0, comma);
-  form.bits = form.word == "bf16" ? 16 : form.word == "int8" ? 8 : form.word == "int4" ? 4 : 0;
+  size_t end = std::min(word.find(','), word.size());
+  form.word = word.substr(0, end);
+  form.coding = form.word == "nf4" ? Coding::NormalFloat : Coding::Symmetric;
+  form.bits = form.word == "bf16" ? 16 : form.word == "int8" ? 8 : form.word == "int4" || form.word == "nf4" ? 4 : 0;
   if (form.bits == 0)
     return Error{"--frozen=" + word + " is unknown; use " + frozenForm};
   if (form.bits == 16 && precision == "fp16")
     return Error{"--frozen=bf16 does not go with --precision=fp16, which would round weights twice: use int8 or int4"};
-  if (comma == word.size())
-    return form;
-  const std::string option = word.substr(comma + 1);
-  const bool known = form.bits != 16 && option.compare(0, sizeof groupOption - 1, groupOption) == 0;
-  const char *first = option.data() + sizeof groupOption - 1, *last = option.data() + option.size();
-  if (!known || std::from_chars(first, last, form.group).ptr != last || first == last || form.group < 1 ||
-      form.group > FrozenForm::largestGroup)
-    return Error{"--frozen: '" + option + "' is no option of " + form.word + "; use " + frozenForm +
-                 ", where N goes from 1 to " + std::to_string(FrozenForm::largestGroup)};
+  while (end < word.size()) {
+    const size_t begin = end + 1;
+    end = std::min(word.find(',', begin), word.size());
+    if (const std::string option = word.substr(begin, end - begin); !takeFrozenOption(option, form))
+      return Error{"--frozen: '" + option + "' is no option of " + form.word + "; use " + frozenForm +
+                   ", where N goes from 1 to " + std::to_string(FrozenForm::largestGroup)};
+  }
   return form;
 }
 

@@ -6,6 +6,7 @@
 
 #include "frontend/Limits.h"
 #include "frontend/NamePatterns.h"
+#include "runtime/Quantization.h"
 #include "runtime/Result.h"
 #include "runtime/TargetTable.h"
 #include <cstdint>
@@ -73,15 +74,16 @@ struct AdapterRequest {
 enum class AdapterPart { First, Second };
 
 /// The words of --frozen.
-constexpr char frozenForm[] = "bf16|int8|int4[,group=N]";
+constexpr char frozenForm[] = "bf16|int8|int4|nf4[,group=N][,asymmetric]";
 
 /// --frozen: the form of weights that are held fixed, see runtime/Quantization.h.
 struct FrozenForm {
   static constexpr int64_t largestGroup = 1 << 20;
 
-  std::string word; ///< bf16, int8 or int4
+  std::string word; ///< bf16, int8, int4 or nf4
   int bits = 8;
   int64_t group = 64; ///< not of bf16
+  Coding coding = Coding::Symmetric;
 };
 
 /// What to train and how, by the flags of sluicec, as far as the import is concerned.

@@ -2,6 +2,8 @@
 // Role of a variable from where its values come from and how it is used; the reason is kept for --list-parameters.
 #include "frontend/Variables.h"
 #include "frontend/ElementTypes.h"
+#include "frontend/FrozenForms.h"
+#include "frontend/StoredMatrix.h"
 #include "ir/TensorName.h"
 #include "onnx/onnx_pb.h"
 #include <cmath>
@@ -81,6 +83,8 @@ Variables::Decision Variables::decide(const Source &source, const Use &use, cons
   std::string what = std::string(kinds[use.kind]) + " of " + user;
   if (use.isState())
     return {Role::State, firstValue(source, use), what};
+  if (source.tensor && source.tensor->stored)
+    return {Role::Constant, Init::File, "held in fewer bits by the file, " + what};
   const bool isFloat = source.elementType == onnx::TensorProto::FLOAT,
              trains = isFloat && !source.invented && hand.trains(source.name);
   // A begins as PEFT draws it, evenly within 1/sqrt(inputs), B with zeros, so that nothing changes at first.
@@ -153,6 +157,8 @@ train::VariableOp Variables::create(const Source &source, const Use &use, const 
   auto variable = train::VariableOp::create(builder, loc, symbol, decision.role, decision.init, type, value,
                                             static_cast<uint64_t>(fanIn), static_cast<uint64_t>(fanOut),
                                             builder.getStringAttr(decision.reason), StringAttr());
+  if (const StoredMatrix *stored = source.tensor ? source.tensor->stored.get() : nullptr)
+    train::attr::set<train::attr::Quantized>(variable, formAttr(builder.getContext(), stored->form));
   if (isFunctionName(source.name) && !use.isState())
     variable->setAttr(train::tensorNameAttribute, builder.getStringAttr(source.name));
   if (symbol != source.initializer && !source.initializer.empty() && !value)
@@ -165,6 +171,10 @@ Result<train::VariableOp> Variables::get(const Source &source, const Use &use, c
   if (!known && !source.value)
     return Error{"tensor '" + source.name + "' has element type " + elementTypeName(source.elementType) +
                  "; only float32 models are trained, convert it to float32"};
+  if (source.tensor && source.tensor->stored && hand.trains(source.name))
+    return Error{"tensor '" + source.name + "' is held in " + describe(source.tensor->stored->form) +
+                 " by the file, which no step can train: leave it out of --train, and train adapters beside it "
+                 "(--adapter)"};
   train::VariableOp &variable = made[{source.name, use.isState(), source.invented}];
   if (!variable)
     variable = create(source, use, decide(source, use, user), *symbols.insert(symbolFor(source, use.isState())).first);
@@ -199,6 +209,7 @@ std::vector<train::VariableOp> Variables::frozen() const {
   for (auto [key, variable] : made)
     if (const auto &[name, isState, invented] = key;
         !isState && !invented && variable.getRole() == Role::Constant && hand.freezes(name) &&
+        !train::attr::has<train::attr::Quantized>(variable) &&
         cast<RankedTensorType>(variable.getType()).getElementType().isF32())
       list.push_back(variable);
   return list;

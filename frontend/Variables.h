@@ -50,7 +50,8 @@ public:
   void removeUnused();
   /// Says of variables which other names their tensors have.
   void setTied(const std::map<std::string, std::vector<std::string>> &names);
-  /// Those that flags hold fixed and that are constants in all of their uses.
+  /// Those that flags hold fixed and that are constants in all of their uses, without those that the file has in fewer
+  /// bits.
   std::vector<train::VariableOp> frozen() const;
   /// Names and roles of the variables that there are, but those that importers invented.
   std::vector<std::pair<std::string, train::Role>> roles() const;

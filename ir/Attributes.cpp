@@ -53,18 +53,25 @@ LogicalResult ViewAttr::verify(function_ref<InFlightDiagnostic()> emitError, Arr
 }
 
 LogicalResult QuantizedAttr::verify(function_ref<InFlightDiagnostic()> emitError, ArrayRef<int64_t> shape, int64_t bits,
-                                    int64_t group, int64_t dimension) {
+                                    int64_t group, int64_t dimension, Coding coding) {
   const bool halves = bits == 16 && group == 0 && dimension == 0;
   const bool groups = (bits == 8 || bits == 4) && group >= 1 && (dimension == 0 || dimension == 1);
   if (shape.size() != 2 || shape[0] < 1 || shape[1] < 1 || (!halves && !groups)) // Q1
     return emitError() << "a matrix of two positive extents is held in 16 bits, groups of 0 along 0, or in 8 or 4 "
                           "bits, groups of 1 or more along dimension 0 or 1, not in "
                        << bits << " bits, groups of " << group << " along " << dimension;
+  if ((halves && coding != Coding::Symmetric) || (coding == Coding::NormalFloat && bits != 4)) // Q2
+    return emitError() << "no elements of " << bits << " bits are " << stringifyCoding(coding);
   return success();
 }
 
 sluice::Quantization QuantizedAttr::form() const {
-  return {static_cast<int>(getBits()), getGroup(), static_cast<int>(getDimension()), getShape()[0], getShape()[1]};
+  return {static_cast<int>(getBits()),
+          getGroup(),
+          static_cast<int>(getDimension()),
+          getShape()[0],
+          getShape()[1],
+          static_cast<sluice::Coding>(getCoding())};
 }
 
 RankedTensorType QuantizedAttr::heldType() const {

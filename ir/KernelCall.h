@@ -32,6 +32,9 @@ template <> struct Enumerators<RecurrentCell> {
   static constexpr const char *type = "RecurrentCell",
                               *names[] = {"Lstm", "Gru", "GruLinearBeforeReset", "RnnTanh", "RnnRelu"};
 };
+template <> struct Enumerators<Coding> {
+  static constexpr const char *type = "Coding", *names[] = {"Symmetric", "Asymmetric", "NormalFloat"};
+};
 template <> struct Enumerators<DataType> {
   static constexpr const char *type = "DataType", *names[] = {"F32", "BF16", "F16", "I64", "I32", "U8", "Bit"};
 };

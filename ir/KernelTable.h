@@ -134,7 +134,8 @@ struct CtcLoss {
 struct Dequantize {
   Shape matrix;
   int64_t bits, group, dimension;
-  KERNEL_ARGUMENTS(Dequantize, matrix, bits, group, dimension)
+  Coding coding = Coding::Symmetric;
+  KERNEL_ARGUMENTS(Dequantize, matrix, bits, group, dimension, coding)
 };
 
 struct Embedding {

@@ -154,18 +154,30 @@ def Train_AdapterAttr : AttrDef<TrainDialect, "Adapter"> {
   let assemblyFormat = "`<` struct(params) `>`";
 }
 
+def Train_Coding : I32EnumAttr<"Coding", "what numbers of few bits stand for, see runtime/Quantization.h", [
+    I32EnumAttrCase<"Symmetric", 0, "symmetric">, I32EnumAttrCase<"Asymmetric", 1, "asymmetric">,
+    I32EnumAttrCase<"NormalFloat", 2, "normal_float">]> {
+  let cppNamespace = "::sluice::train";
+}
+def Train_CodingParameter : EnumParameter<Train_Coding> {
+  let defaultValue = "::sluice::train::Coding::Symmetric";
+}
+
 def Train_QuantizedAttr : AttrDef<TrainDialect, "Quantized"> {
   let mnemonic = "quantized";
   let summary = "the form of a matrix of floats in 16, 8 or 4 bits an element, see runtime/Quantization.h";
   let description = [{
     Q1: two positive extents; 16 bits in groups of 0 along 0, or 8 or 4 bits in groups of 1 or more along dimension 0 or 1.
+    Q2: asymmetric of 8 or 4 bits, normal_float of 4.
 
     ```mlir
     #train.quantized<[768, 3072] bits 4 group 64 along 0>
+    #train.quantized<[768, 3072] bits 4 group 32 along 1 coding(asymmetric)>
     ```
   }];
-  let parameters = (ins ArrayRefParameter<"int64_t">:$shape, "int64_t":$bits, "int64_t":$group, "int64_t":$dimension);
-  let assemblyFormat = "`<` `[` $shape `]` `bits` $bits `group` $group `along` $dimension `>`";
+  let parameters = (ins ArrayRefParameter<"int64_t">:$shape, "int64_t":$bits, "int64_t":$group, "int64_t":$dimension,
+    Train_CodingParameter:$coding);
+  let assemblyFormat = "`<` `[` $shape `]` `bits` $bits `group` $group `along` $dimension (`coding` `(` $coding^ `)`)? `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     /// In the runtime's terms.

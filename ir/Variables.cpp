@@ -51,7 +51,7 @@ LogicalResult DequantizeOp::verify() {
 
 KERNEL(DequantizeOp) {
   const Quantization form = getForm().form();
-  const arguments::Dequantize kernel{{form.rows, form.columns}, form.bits, form.group, form.dimension};
+  const arguments::Dequantize kernel{{form.rows, form.columns}, form.bits, form.group, form.dimension, form.coding};
   return getIds() ? KernelCalls(*this).object(kernel, "rows", {in(0), in(1), out(0)})
                   : KernelCalls(*this).object(kernel, "run", {in(0), out(0)});
 }

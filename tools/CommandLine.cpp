@@ -98,9 +98,10 @@ void declareTraining(CLI::App &app, DriverOptions &o, Words &w) {
   app.add_option("--adapter", w.adapter,
                  "train low-rank matrices beside the weights that REGEX names: docs/fine-tuning.md")
       ->option_text(adapterForm);
-  app.add_option("--frozen", w.frozen,
-                 "keep matrices that are held fixed in fewer bits, each N neighbours with a scale (default: as floats; "
-                 "N 64): docs/fine-tuning.md")
+  app.add_option(
+         "--frozen", w.frozen,
+         "keep matrices that are held fixed in fewer bits, each N neighbours with a scale and, asymmetric, a zero "
+         "point (default: as floats; N 64): docs/fine-tuning.md")
       ->option_text(frozenForm);
 }
 

@@ -143,7 +143,10 @@ public:
     const Status weights =
         codegen::writeWeights((folder / emit.weightsName).string(), emit.identity, module, [&](StringRef tensor) {
           const FileTensor *found = file.tensor(tensor.str());
-          return found ? found->bytes : std::string_view();
+          codegen::SourceTensor source{found ? found->bytes : std::string_view()};
+          if (found && found->stored)
+            source.form = [stored = found->stored] { return stored->bytes(); };
+          return source;
         });
     return weights ? Status(Success{}) : Error{options.model + ": " + weights.error()};
   }

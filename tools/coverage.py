@@ -27,6 +27,10 @@ the kernels, or prints them; *bf16*, that `--precision=bf16` computes the op in 
 
 | ONNX op | versions | train ops | gradient | host | cuda | bf16 | tests |
 |---|---|---|---|---|---|---|---|"""
+STORED = """
+## Weights in fewer bits
+
+Matrices of a file that these ops bring are held as they lie there, and fixed ([fine-tuning](../fine-tuning.md#frozen-weights-in-fewer-bits)): """
 REASONS = """
 ## What is refused
 
@@ -194,6 +198,8 @@ def main():
                said[all(name in ops.gradients for name in made)], *(said[all(ops.runs(name, target) for name in made)] for target in ("host", "cuda")),
                said[all(ops.bf16(name) for name in made)], ", ".join([word for word, tested in (("gradients", gradients), ("results", results)) if op in tested]) or "none"]
         print("| " + " | ".join(row) + " |")
+    stored = re.findall(r'\{"([\w.]*)", "(\w+)", \d, \d, \d, \w+\}', pathlib.Path("frontend/StoredForms.cpp").read_text())
+    print(STORED + listed(f"{domain}.{op}" if domain else op for domain, op in stored))
     print(REASONS)
     for op in sorted(importers.table):
         if reasons := importers.reasons(op):

@@ -12,22 +12,24 @@ namespace sluice {
 namespace {
 
 /// Elements of a row from `column` on, of the codes' bits from `shift` on.
-template <int bits, int count, typename T>
+template <typename Code, int count, typename T>
 __device__ inline void restoreRun(const Quantization &matrix, uint32_t codes, int shift, const float *scales,
                                   int64_t column, T *y) {
   if (column >= matrix.columns) // the other half of a row of odd length
     return;
+  const float *zeros = Code::hasZeros ? scales + matrix.scales() : scales; // else nobody looks
   float values[count];
   if (matrix.dimension == 1 && matrix.group % count == 0) {
-    const float scale = scales[column / matrix.group];
+    const float scale = scales[column / matrix.group], zero = zeros[column / matrix.group];
 #pragma unroll
     for (int i = 0; i < count; ++i)
-      values[i] = restored<bits>(codes >> (8 * i + shift), scale);
+      values[i] = Code::restored(codes >> (8 * i + shift), scale, zero);
   } else {
 #pragma unroll
-    for (int i = 0; i < count; ++i)
-      values[i] = restored<bits>(codes >> (8 * i + shift),
-                                 scales[matrix.dimension == 0 ? column + i : (column + i) / matrix.group]);
+    for (int i = 0; i < count; ++i) {
+      const int64_t at = matrix.dimension == 0 ? column + i : (column + i) / matrix.group;
+      values[i] = Code::restored(codes >> (8 * i + shift), scales[at], zeros[at]);
+    }
   }
   storeVector(y + column, values);
 }
@@ -40,7 +42,7 @@ struct Rows {
 };
 
 /// `count` bytes a thread, 4 where all rows consist of whole such groups, else 1.
-template <int bits, int count, typename T>
+template <typename Code, int count, typename T>
 __global__ void restoreMatrix(Quantization matrix, const uint8_t *bytes, Rows rows, T *y) {
   const int64_t width = matrix.rowBytes();
   const float *scales = reinterpret_cast<const float *>(bytes);
@@ -61,19 +63,19 @@ __global__ void restoreMatrix(Quantization matrix, const uint8_t *bytes, Rows ro
       uint32_t some = codes[at];
       if constexpr (count == 4)
         some = *reinterpret_cast<const uint32_t *>(codes + at);
-      restoreRun<bits, count>(matrix, some, 0, own, at, to);
-      if constexpr (bits == 4)
-        restoreRun<bits, count>(matrix, some, 4, own, at + width, to);
+      restoreRun<Code, count>(matrix, some, 0, own, at, to);
+      if constexpr (Code::bits == 4)
+        restoreRun<Code, count>(matrix, some, 4, own, at + width, to);
     }
   }
 }
 
-template <int bits, typename T>
+template <typename Code, typename T>
 void restoreRows(cudaStream_t stream, const Quantization &matrix, const uint8_t *from, const Rows &rows, T *to) {
   const bool fours = matrix.rowBytes() % 4 == 0 && matrix.columns % 4 == 0;
   const PixelGrid shape(rows.count, matrix.rowBytes() / (fours ? 4 : 1));
-  const auto one = restoreMatrix<bits, 1, T>;
-  const auto four = restoreMatrix<bits, 4, T>;
+  const auto one = restoreMatrix<Code, 1, T>;
+  const auto four = restoreMatrix<Code, 4, T>;
   if (fours)
     four<<<shape.grid, shape.block, 0, stream>>>(matrix, from, rows, to);
   else
@@ -88,10 +90,7 @@ void restore(Node node, Stream &stream, const Quantization &matrix, const Tensor
     forStored(y.type, [&](auto *stored) {
       using T = std::remove_pointer_t<decltype(stored)>;
       T *to = static_cast<T *>(address);
-      if (matrix.bits == 8)
-        restoreRows<8>(native(stream), matrix, from, rows, to);
-      else
-        restoreRows<4>(native(stream), matrix, from, rows, to);
+      forCode(matrix, [&](auto code) { restoreRows<decltype(code)>(native(stream), matrix, from, rows, to); });
     });
   });
 }

@@ -9,18 +9,15 @@
 namespace sluice {
 
 /// Row i of `to` is row rowOf(i) of the matrix.
-template <int bits, typename T, typename RowOf>
-static void restoreRows(const Quantization &matrix, const char *from, int64_t count, RowOf rowOf, T *to) {
-  parallelRanges(count, grainOf(matrix.columns), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i)
-      restoreRow<bits>(matrix, from, rowOf(i),
-                       [own = to + i * matrix.columns](int64_t column, float value) { store(own + column, value); });
-  });
-}
-
 template <typename T, typename RowOf>
 static void restoreRows(const Quantization &matrix, const char *from, int64_t count, RowOf rowOf, T *to) {
-  matrix.bits == 8 ? restoreRows<8>(matrix, from, count, rowOf, to) : restoreRows<4>(matrix, from, count, rowOf, to);
+  forCode(matrix, [&](auto code) {
+    parallelRanges(count, grainOf(matrix.columns), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        restoreRow(code, matrix, from, rowOf(i),
+                   [own = to + i * matrix.columns](int64_t column, float value) { store(own + column, value); });
+    });
+  });
 }
 
 void Dequantize::run(Stream &stream, const Tensor &form, const Tensor &y) const {

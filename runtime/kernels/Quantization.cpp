@@ -58,31 +58,56 @@ private:
   }
 
   void quantize(const float *floats, int64_t firstRow, Group group, float &scale) {
-    float largest = 0;
+    float least = 0, most = 0;
     bool finite = true;
     for (int64_t i = 0; i < group.count; ++i) {
-      const float magnitude = std::fabs(floats[group.first + i * group.step]);
-      finite &= std::isfinite(magnitude);
-      largest = std::max(largest, magnitude);
+      const float value = floats[group.first + i * group.step];
+      finite &= std::isfinite(value);
+      least = std::min(least, value);
+      most = std::max(most, value);
     }
     if (!finite)
       throw DataError(text("'", name, "' holds numbers that are not finite, which --frozen=", form.name(),
                            " cannot keep: use --frozen=bf16 or leave --frozen out"));
-    const int top = (1 << (form.bits - 1)) - 1;
-    scale = largest / static_cast<float>(top);
+    const float zero = scaleOf(least, most, scale);
+    if (form.coding == Coding::Asymmetric)
+      (&scale)[form.scales()] = zero;
     for (int64_t i = 0; i < group.count; ++i) {
       const int64_t at = group.first + i * group.step;
-      const float number = scale > 0 ? std::nearbyint(floats[at] / scale) : 0.0f;
-      put(firstRow + at / form.columns, at % form.columns,
-          std::min(top, std::max(-top, static_cast<int>(number))) + top + 1);
+      putCode(form, bytes.data(), firstRow + at / form.columns, at % form.columns,
+              codeOf(scale > 0 ? floats[at] / scale : 0.0f, zero));
     }
   }
 
-  /// The bytes are zeros at first.
-  void put(int64_t row, int64_t column, int code) {
-    const int64_t width = form.rowBytes();
-    char &byte = bytes[static_cast<size_t>(form.elementsAt() + row * width + column % width)];
-    byte = static_cast<char>(static_cast<uint8_t>(byte) | code << (column < width ? 0 : form.bits));
+  /// Fills in the scale of numbers from `least`, 0 or below, to `most`, 0 or above; returns what code stands for 0.
+  float scaleOf(float least, float most, float &scale) const {
+    const int half = 1 << (form.bits - 1), all = 2 * half - 1;
+    const float largest = std::max(-least, most);
+    if (form.coding == Coding::NormalFloat)
+      scale = largest;
+    else if (form.coding == Coding::Symmetric)
+      scale = largest / static_cast<float>(half - 1);
+    else // the difference may be more than a float holds
+      scale = static_cast<float>((static_cast<double>(most) - static_cast<double>(least)) / all);
+    if (form.coding != Coding::Asymmetric)
+      return static_cast<float>(half);
+    return scale > 0 ? std::min(std::nearbyint(-least / scale), static_cast<float>(all)) : 0.0f;
+  }
+
+  /// Of what the nearest number stands for `value` scales.
+  int codeOf(float value, float zero) const {
+    if (form.coding == Coding::NormalFloat)
+      return nearestNormalFloat(value);
+    const int least = form.coding == Coding::Symmetric ? 1 : 0, most = (1 << form.bits) - 1;
+    return std::min(most, std::max(least, static_cast<int>(std::nearbyint(value) + zero)));
+  }
+
+  static int nearestNormalFloat(float value) {
+    using Nf4 = Code<4, Coding::NormalFloat>;
+    int code = 0;
+    while (code < 15 && value > 0.5f * (Nf4::normalFloat(code) + Nf4::normalFloat(code + 1)))
+      ++code;
+    return code;
   }
 
   const Quantization &form;
@@ -92,11 +117,10 @@ private:
 
 void restoreRows(const Quantization &form, const char *bytes, int64_t first, int64_t count, float *to) {
   for (int64_t r = 0; r < count; ++r, to += form.columns) {
-    const auto put = [to](int64_t column, float value) { to[column] = value; };
-    if (form.bits == 8)
-      restoreRow<8>(form, bytes, first + r, put);
-    else if (form.bits == 4)
-      restoreRow<4>(form, bytes, first + r, put);
+    if (form.bits != 16)
+      forCode(form, [&](auto code) {
+        restoreRow(code, form, bytes, first + r, [to](int64_t column, float value) { to[column] = value; });
+      });
     else
       for (int64_t c = 0; c < form.columns; ++c)
         to[c] = widened(reinterpret_cast<const BFloat16 *>(bytes)[(first + r) * form.columns + c]);
@@ -111,6 +135,12 @@ template <typename Work> void forRows(const Quantization &form, Work &&work) {
 }
 
 } // namespace
+
+std::string describe(const Quantization &form) {
+  return form.bits == 16 ? form.name() : text(form.name(), " in groups of ", form.group, " along ", form.dimension);
+}
+
+std::string formKey(const std::string &name) { return "form:" + name; }
 
 std::string quantized(const Quantization &form, const std::string &name, const GiveFloats &give) {
   Quantizing quantizing(form, name);
@@ -151,9 +181,10 @@ double relativeError(const Quantization &form, const std::string &name, const Gi
   return all > 0 ? std::sqrt(lost / all) : 0;
 }
 
-Dequantize::Dequantize(Node node, Shape shape, int64_t bits, int64_t group, int64_t dimension)
-    : Kernel(node), matrix{static_cast<int>(bits), group, static_cast<int>(dimension), shape[0], shape[1]} {
-  if (shape.rank != 2 || (bits != 8 && bits != 4) || group < 1 || dimension < 0 || dimension > 1)
+Dequantize::Dequantize(Node node, Shape shape, int64_t bits, int64_t group, int64_t dimension, Coding coding)
+    : Kernel(node), matrix{static_cast<int>(bits), group, static_cast<int>(dimension), shape[0], shape[1], coding} {
+  if (shape.rank != 2 || (bits != 8 && bits != 4) || group < 1 || dimension < 0 || dimension > 1 ||
+      (coding == Coding::NormalFloat && bits != 4))
     throw std::invalid_argument(text("'", node, "': no matrix of rank ", shape.rank, " is held in ", bits,
                                      " bits by groups of ", group, " along dimension ", dimension));
 }

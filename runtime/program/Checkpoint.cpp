@@ -29,6 +29,18 @@ void checkIdentity(const SafetensorsFile &file, const Program &program) {
                          ", this program trains ", program.identity, " ('", program.model, "')"));
 }
 
+/// Before forms were described all were symmetric.
+void checkForm(const SafetensorsFile &file, const Variable &variable) {
+  if (!variable.form)
+    return;
+  const auto said = file.metadata().find(formKey(variable.name));
+  const std::string own = describe(variable.form);
+  if (said == file.metadata().end() ? variable.form.coding != Coding::Symmetric : said->second != own)
+    throw DataError(text(file.path(), ": '", variable.name, "' lies there in ",
+                         said == file.metadata().end() ? "another form" : printable(said->second),
+                         ", in this program in ", own, ": compile it with the same --frozen"));
+}
+
 std::string checkpointPath(const std::string &folder) { return joinPath(folder, "checkpoint.safetensors"); }
 
 std::string resumedPath(const std::string &fileOrFolder) {
@@ -57,6 +69,9 @@ Metadata metadataOf(const Program &program, const RunState &state) {
     metadata["frozen"] = state.frozen;
   if (state.evaluationDue)
     metadata["evaluation"] = "due";
+  for (int i = 0; i < program.variableCount; ++i)
+    if (const Variable &variable = program.variables[i]; variable.form && isSaved(variable, !state.frozen.empty()))
+      metadata[formKey(variable.name)] = describe(variable.form);
   metadata.merge(metadataOf(state.preparation));
   if (state.plateau.best) {
     metadata["plateau_best"] = exactText(*state.plateau.best);
@@ -136,6 +151,7 @@ void SavedRun::checkTensors() const {
     if (!isCarried(variable))
       continue;
     TensorReader reader(file, variable.name, variable.saved().type, variable.saved().shape);
+    checkForm(file, variable);
     const size_t bytes = variable.saved().bytes();
     for (size_t at = 0; at < bytes; at += piece.size())
       reader.read(at, piece.data(), std::min(piece.size(), bytes - at));

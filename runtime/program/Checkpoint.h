@@ -43,6 +43,10 @@ std::string resumedPath(const std::string &fileOrFolder);
 /// Throws DataError when the file says that it belongs to another model than the program's; shapes may fit by chance.
 void checkIdentity(const SafetensorsFile &file, const Program &program);
 
+/// Throws DataError when a tensor of fewer bits lies in the file in another form than the program's, whose bytes may be
+/// as many.
+void checkForm(const SafetensorsFile &file, const Variable &variable);
+
 /// Whether a checkpoint holds it: all that a run may have changed, frozen weights among it, which --init replaces,
 /// unless it is of what is trained alone.
 inline bool isSaved(const Variable &variable, bool trainedOnly) {

@@ -133,6 +133,7 @@ void initializeVariables(Session &session, const Program &program, uint64_t seed
       if (!weights)
         throw std::logic_error(text("variable '", variable.name, "' comes from a file, the program names none"));
       reader.emplace(*weights, variable.name, variable.tensor.type, variable.tensor.shape);
+      checkForm(*weights, variable);
     } else if (variable.init == Init::Kaiming || variable.init == Init::Xavier) {
       checkDraw(variable);
     }

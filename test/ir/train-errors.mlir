@@ -1203,6 +1203,11 @@ train.variable @quantized_q1 role(constant) init(file) : tensor<64x64xf32> {trai
 
 // -----
 
+// expected-error @below {{no elements of 8 bits are normal_float}}
+train.variable @quantized_q2 role(constant) init(file) : tensor<64x64xf32> {train.quantized = #train.quantized<[64, 64] bits 8 group 64 along 0 coding(normal_float)>}
+
+// -----
+
 func.func @dequantize_c1(%q: tensor<4351xi8>) {
   // expected-error @below {{makes 'tensor<64x64xf32>' of 'tensor<4351xi8>', which #train.quantized<[64, 64] bits 8 group 64 along 0> does not}}
   %w = train.dequantize %q {form = #train.quantized<[64, 64] bits 8 group 64 along 0>} : (tensor<4351xi8>) -> tensor<64x64xf32>

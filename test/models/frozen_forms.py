@@ -51,36 +51,42 @@ def make(folder):
     np.save(folder / "data/target.npy", rng.integers(WORDS, size=(SAMPLES, TOKENS)))
 
 
-def restored(form, shape, bits, group, dimension):
+# Of 4 bits, as QLoRA's appendix has them.
+NF4 = np.array([-1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635, -0.18477343022823334, -0.09105003625154495, 0.0, 0.07958029955625534,
+                0.16093020141124725, 0.24611230194568634, 0.33791524171829224, 0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1.0], np.float32)
+
+
+def restored(form, shape, bits, group, dimension, coding):
     """What runtime/Quantization.h says of the bytes, element by element."""
     if bits == 16:
         return form.float()
     data, (rows, columns) = form.numpy().tobytes(), shape
     groups = -(-(rows, columns)[dimension] // group)
-    scales = np.frombuffer(data, np.float32, groups * (columns if dimension == 0 else rows))
-    scales = scales.reshape((groups, columns) if dimension == 0 else (rows, groups)).repeat(group, dimension)[:rows, :columns]
-    start, width = -(-scales_bytes(groups, shape, dimension) // 64) * 64, columns if bits == 8 else (columns + 1) // 2
+    count = groups * (columns if dimension == 0 else rows)
+
+    def table(number):
+        part = np.frombuffer(data, np.float32, count, 4 * count * number)
+        return part.reshape((groups, columns) if dimension == 0 else (rows, groups)).repeat(group, dimension)[:rows, :columns]
+    start, width = -(-4 * count * (2 if coding == "Asymmetric" else 1) // 64) * 64, columns if bits == 8 else (columns + 1) // 2
     codes = np.frombuffer(data, np.uint8, rows * width, start).reshape(rows, width)
     assert len(data) == start + rows * width
     if bits == 4:
         codes = np.concatenate([codes & 15, codes >> 4], 1)[:, :columns]
-    return torch.from_numpy((codes.astype(np.float32) - 2**(bits - 1)) * scales)
-
-
-def scales_bytes(groups, shape, dimension):
-    return 4 * groups * shape[1 - dimension]
+    numbers = NF4[codes] if coding == "NormalFloat" else codes.astype(np.float32) - (table(1) if coding == "Asymmetric" else 2**(bits - 1))
+    return torch.from_numpy(numbers * table(0))
 
 
 def floats_of(folder, name, reference):
     """The weights that a program begins with, as floats: the forms that its source names."""
     from safetensors.torch import load_file
     held = load_file(folder / f"{name}.safetensors")
-    rows = re.findall(r'\{"([\w.]+)", .*, nullptr, \{(\d+), (\d+), (\d), (\d+), (\d+)\}\},', (folder / f"{name}.cpp").read_text())
-    forms = {row[0]: tuple(map(int, row[1:])) for row in rows}
+    rows = re.findall(r'\{"([\w.]+)", .*, nullptr, \{(\d+), (\d+), (\d), (\d+), (\d+)(?:, Coding::(\w+))?\}\},', (folder / f"{name}.cpp").read_text())
+    forms = {row[0]: (*map(int, row[1:6]), row[6]) for row in rows}
     weights = {}
     for key, value in reference.items():
-        bits, group, dimension, *shape = forms.get(key, (0, 0, 0))
-        weights[key] = restored(held[key], shape, bits, group, dimension) if bits else held[key]
+        bits, group, dimension, *shape, coding = forms.get(key, (0, 0, 0, ""))
+        assert coding == ({"asymmetric": "Asymmetric", "nf4": "NormalFloat"}.get(name, "") if bits else ""), (key, coding)
+        weights[key] = restored(held[key], shape, bits, group, dimension, coding) if bits else held[key]
         error = ((weights[key] - value).norm() / value.norm()).item()
         assert (error == 0) == (bits == 0) and error < {0: 1e-9, 16: 3e-3, 8: 1e-2, 4: 0.15}[bits], (key, bits, error)
     return weights, forms

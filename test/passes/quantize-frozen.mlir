@@ -51,3 +51,25 @@ func.func @step(%x: tensor<4x64xf32>, %dy: tensor<4x64xf32>) -> tensor<4x64xf32>
   %y = train.matmul %x, %w {train.forward = 0 : i64} : (tensor<4x64xf32>, tensor<64x64xf32>) -> tensor<4x64xf32>
   return %y : tensor<4x64xf32>
 }
+
+// -----
+
+// 128 scales, as many zero points, and half a byte an element.
+// CHECK-LABEL: train.variable @w
+// CHECK-SAME: tensor<3072xi8> {train.quantized = #train.quantized<[64, 64] bits 4 group 32 along 1 coding(asymmetric)>}
+train.variable @w role(constant) init(file) : tensor<64x64xf32> {train.quantized = #train.quantized<[64, 64] bits 4 group 32 along 1 coding(asymmetric)>}
+// 64 scales of rows.
+// CHECK: train.variable @v
+// CHECK-SAME: tensor<2304xi8> {train.quantized = #train.quantized<[64, 64] bits 4 group 64 along 1 coding(normal_float)>}
+train.variable @v role(constant) init(file) : tensor<64x64xf32> {train.quantized = #train.quantized<[64, 64] bits 4 group 64 along 1 coding(normal_float)>}
+
+// CHECK-LABEL: func.func @evaluate
+func.func @evaluate(%x: tensor<4x64xf32>) -> tensor<4x64xf32> {
+  // CHECK: train.dequantize %{{.*}} {form = #train.quantized<[64, 64] bits 4 group 32 along 1 coding(asymmetric)>}
+  // CHECK: train.dequantize %{{.*}} {form = #train.quantized<[64, 64] bits 4 group 64 along 1 coding(normal_float)>}
+  %w = train.read @w : tensor<64x64xf32>
+  %v = train.read @v : tensor<64x64xf32>
+  %y = train.matmul %x, %w : (tensor<4x64xf32>, tensor<64x64xf32>) -> tensor<4x64xf32>
+  %z = train.matmul %y, %v : (tensor<4x64xf32>, tensor<64x64xf32>) -> tensor<4x64xf32>
+  return %z : tensor<4x64xf32>
+}
