@@ -37,6 +37,8 @@ std::string initOf(train::VariableOp variable) {
     return "Init::Xavier";
   case train::Init::Copy:
     return "Init::Copy";
+  case train::Init::Norm:
+    return "Init::Norm";
   }
   return "Init::File";
 }
@@ -123,7 +125,8 @@ int printAdapters(const Document &d, llvm::raw_ostream &out) {
     out << (count++ ? "" : "// What --export=FILE,merged adds to weights.\nstatic const Adapter adapters[] = {\n")
         << "    {" << base << ", " << first << ", " << second << ", " << shortest(adapter.getScale().getValueAsDouble())
         << ", " << word(adapter.getBaseTransposed()) << ", " << word(adapter.getFirstTransposed()) << ", "
-        << word(adapter.getSecondTransposed()) << ", " << word(adapter.getShared()) << "},\n";
+        << word(adapter.getSecondTransposed()) << ", " << word(adapter.getShared())
+        << (adapter.getMagnitude() ? ", " + nameOf(adapter.getMagnitude()) : std::string()) << "},\n";
   }
   out << (count ? "};\n\n" : "");
   return count;

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Looks at sums alone, whatever names say: of the products that a sum adds, one is x W, another (x A) B of the same x.
+// A convolution counts as a product, with a second one over single pixels.
 // Between them lie factors, biases and views that keep the order of elements. Nothing else may read what is added, or
 // a merged W would change it, too.
 #include "frontend/Adapters.h"
 
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/StringMap.h"
+#include <optional>
 
 using namespace mlir;
 
@@ -15,47 +18,99 @@ namespace {
 struct Weight {
   StringAttr variable; ///< null: the value is something else
   bool transposed = false;
-  RankedTensorType type;
-};
-
-/// A product in a sum, which counts that many times.
-struct Term {
-  train::MatmulOp product;
-  double factor;
+  int64_t inputs = 0, outputs = 0;
 };
 
 RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
 
-/// Through transposes to the variable; null where something else lies between, which would not merge.
-Weight weightOf(Value matrix) {
-  Weight weight{{}, false, typeOf(matrix)};
-  while (auto turned = matrix.getDefiningOp<train::TransposeOp>()) {
-    if (turned.getPermutation() != ArrayRef<int64_t>{1, 0})
-      return weight;
-    weight.transposed = !weight.transposed;
-    matrix = turned.getX();
-  }
-  if (auto read = matrix.getDefiningOp<train::ReadOp>(); read && weight.type.getRank() == 2)
-    weight.variable = read.getVariableAttr().getAttr();
-  return weight;
+Value withoutViews(Value value) {
+  while (auto view = value.getDefiningOp<train::ReshapeOp>())
+    value = view.getX();
+  return value;
 }
 
-/// A product of rows with a weight.
-bool isLinear(train::MatmulOp product) {
-  return product && !product.getTransposeA() && typeOf(product.getA()).getRank() == 2 &&
-         weightOf(product.getB()).variable;
+/// A product of a value with a weight, or a convolution, which has it as a matrix [outputs, all else].
+struct Linear {
+  Operation *op;
+
+  Value x() const { return op->getOperand(0); }
+  Weight weight() const {
+    auto product = dyn_cast<train::MatmulOp>(op);
+    return product ? weightOf(product) : weightOf(cast<train::ConvOp>(op));
+  }
+  bool hasBias() const {
+    auto product = dyn_cast<train::MatmulOp>(op);
+    return product ? !!product.getBias() : !!cast<train::ConvOp>(op).getBias();
+  }
+  double alpha() const {
+    auto product = dyn_cast<train::MatmulOp>(op);
+    return product ? product.getAlpha().convertToDouble() : 1;
+  }
+  /// Whether this one goes over its input as the other does, with all of its windows.
+  bool movesAs(const Linear &other) const {
+    auto conv = dyn_cast<train::ConvOp>(op), its = dyn_cast<train::ConvOp>(other.op);
+    if (!conv || !its)
+      return !conv && !its;
+    return typeOf(conv.getW()).getShape().drop_front() == typeOf(its.getW()).getShape().drop_front() &&
+           conv.getStrides() == its.getStrides() && conv.getPads() == its.getPads() &&
+           conv.getDilations() == its.getDilations();
+  }
+  /// Whether a result depends on one pixel alone.
+  bool isPointwise() const {
+    auto conv = dyn_cast<train::ConvOp>(op);
+    const auto areAll = [](ArrayRef<int64_t> list, int64_t number) {
+      return llvm::all_of(list, [=](int64_t n) { return n == number; });
+    };
+    return !conv || (areAll(typeOf(conv.getW()).getShape().drop_front(2), 1) && areAll(conv.getStrides(), 1) &&
+                     areAll(conv.getPads(), 0));
+  }
+
+private:
+  /// Through transposes to the variable; none where something else lies between, which would not merge.
+  static Weight weightOf(train::MatmulOp product) {
+    Value matrix = product.getB();
+    Weight weight{
+        {}, false, typeOf(matrix).getDimSize(0), typeOf(matrix).getRank() == 2 ? typeOf(matrix).getDimSize(1) : 0};
+    const bool isMatrix = typeOf(matrix).getRank() == 2;
+    while (auto turned = matrix.getDefiningOp<train::TransposeOp>()) {
+      if (turned.getPermutation() != ArrayRef<int64_t>{1, 0})
+        return weight;
+      weight.transposed = !weight.transposed;
+      matrix = turned.getX();
+    }
+    if (auto read = matrix.getDefiningOp<train::ReadOp>(); read && isMatrix)
+      weight.variable = read.getVariableAttr().getAttr();
+    if (product.getTransposeB()) {
+      weight.transposed = !weight.transposed;
+      std::swap(weight.inputs, weight.outputs);
+    }
+    return weight;
+  }
+  static Weight weightOf(train::ConvOp conv) {
+    const auto type = typeOf(conv.getW());
+    Weight weight{{}, true, type.getNumElements() / type.getDimSize(0), type.getDimSize(0)};
+    if (auto read = withoutViews(conv.getW()).getDefiningOp<train::ReadOp>())
+      weight.variable = read.getVariableAttr().getAttr();
+    return weight;
+  }
+};
+
+/// The product of rows, or of all channels of images, with a weight; nothing for other ops.
+std::optional<Linear> linearOf(Operation *op) {
+  auto product = dyn_cast_or_null<train::MatmulOp>(op);
+  auto conv = dyn_cast_or_null<train::ConvOp>(op);
+  const bool isLinear =
+      (product && !product.getTransposeA() && typeOf(product.getA()).getRank() == 2) || (conv && conv.getGroup() == 1);
+  if (!isLinear || !Linear{op}.weight().variable)
+    return std::nullopt;
+  return Linear{op};
 }
 
-/// The weight as the product has it.
-Weight weightOf(train::MatmulOp product) {
-  Weight weight = weightOf(product.getB());
-  if (product.getTransposeB()) {
-    weight.transposed = !weight.transposed;
-    weight.type =
-        RankedTensorType::get({weight.type.getDimSize(1), weight.type.getDimSize(0)}, weight.type.getElementType());
-  }
-  return weight;
-}
+/// A product in a sum, which counts that many times.
+struct Term {
+  Linear product;
+  double factor;
+};
 
 /// Products with weights that a sum consists of.
 SmallVector<Term> termsOf(train::AddOp sum) {
@@ -64,9 +119,9 @@ SmallVector<Term> termsOf(train::AddOp sum) {
   SmallVector<std::pair<Operation *, double>> parts = {{sum, 1.0}};
   while (!parts.empty()) {
     auto [op, factor] = parts.pop_back_val();
-    if (auto product = dyn_cast<train::MatmulOp>(op)) {
-      if (isLinear(product))
-        terms.push_back({product, factor * product.getAlpha().convertToDouble()});
+    if (isa<train::MatmulOp, train::ConvOp>(op)) {
+      if (const auto product = linearOf(op))
+        terms.push_back({*product, factor * product->alpha()});
       continue;
     }
     if (auto scale = dyn_cast<train::ScaleOp>(op))
@@ -79,27 +134,21 @@ SmallVector<Term> termsOf(train::AddOp sum) {
   return terms;
 }
 
-Value withoutViews(Value value) {
-  while (auto view = value.getDefiningOp<train::ReshapeOp>())
-    value = view.getX();
-  return value;
-}
-
-/// x of (x A) B, with the factor that it is multiplied by on the way to B; null: there is no such A.
+/// x of (x A) B, with the factor that it is multiplied by on the way to B; nothing: there is no such A.
 struct Narrow {
-  train::MatmulOp first;
+  std::optional<Linear> first;
   double factor = 1;
 
   /// Walks from (x A) B back to x A. Only what leaves the product linear lies between: a bias or an activation would
   /// make A and B together something that no single matrix is, and another reader would see x A itself.
-  explicit Narrow(train::MatmulOp second) {
-    Value value = second.getA();
+  explicit Narrow(const Linear &second) {
+    Value value = second.x();
     for (Operation *op = value.getDefiningOp(); op && value.hasOneUse(); op = value.getDefiningOp()) {
       if (auto scale = dyn_cast<train::ScaleOp>(op))
         factor *= scale.getFactor().convertToDouble();
-      else if (auto product = dyn_cast<train::MatmulOp>(op); product && isLinear(product) && !product.getBias()) {
+      else if (const auto product = linearOf(op); product && !product->hasBias()) {
         first = product;
-        factor *= product.getAlpha().convertToDouble();
+        factor *= product->alpha();
         return;
       } else if (!isa<train::ReshapeOp>(op))
         return;
@@ -109,7 +158,7 @@ struct Narrow {
 
   /// Whether x is this value, but for a factor.
   bool reads(Value x) {
-    for (Value value = first.getA();; value = value.getDefiningOp()->getOperand(0)) {
+    for (Value value = first->x();; value = value.getDefiningOp()->getOperand(0)) {
       value = withoutViews(value);
       if (value == x)
         return true;
@@ -121,13 +170,32 @@ struct Narrow {
   }
 };
 
+/// The vector that a sum is multiplied by over lengths without a gradient, as DoRA has it; null: none.
+StringAttr magnitudeOf(train::AddOp sum) {
+  Value value = sum.getY();
+  while (value.hasOneUse() && isa<train::ReshapeOp>(*value.user_begin()))
+    value = value.user_begin()->getResult(0);
+  auto product = value.hasOneUse() ? dyn_cast<train::MulOp>(*value.user_begin()) : train::MulOp();
+  auto ratio =
+      product ? withoutViews(product.getA() == value ? product.getB() : product.getA()).getDefiningOp<train::DivOp>()
+              : train::DivOp();
+  auto read = ratio ? withoutViews(ratio.getA()).getDefiningOp<train::ReadOp>() : train::ReadOp();
+  return read && withoutViews(ratio.getB()).getDefiningOp<train::DetachOp>() ? read.getVariableAttr().getAttr()
+                                                                             : StringAttr();
+}
+
 /// Finds adapters (Hu et al. 2021, LoRA) in @evaluate, where no dropout stands between a base and its adapter. Only
 /// whole sums are looked at, so that a pair of products is met once.
 class Search {
 public:
   /// Counts the readers of each variable behind transposes: a matrix that two ops read is no adapter's, for merging it
-  /// away would change the other reader.
+  /// away would change the other reader. What only lengths are computed of, which no gradient passes, is read by none.
   explicit Search(func::FuncOp function) : function(function) {
+    llvm::DenseSet<Operation *> detached;
+    for (Operation &op : llvm::reverse(function.getBody().front()))
+      if (isa<train::DetachOp>(op) ||
+          (!op.use_empty() && llvm::all_of(op.getUsers(), [&](Operation *user) { return detached.contains(user); })))
+        detached.insert(&op);
     function.walk([&](train::ReadOp read) {
       SmallVector<Operation *> values = {read};
       while (!values.empty())
@@ -135,7 +203,7 @@ public:
           if (isa<train::TransposeOp>(user))
             values.push_back(user);
           else
-            ++uses[read.getVariable()];
+            uses[read.getVariable()] += !detached.contains(user);
     });
   }
 
@@ -163,33 +231,32 @@ private:
 
   void look(train::AddOp sum) {
     const SmallVector<Term> terms = termsOf(sum);
-    for (Term narrow : terms) {
-      if (narrow.product.getBias() || !isAlone(weightOf(narrow.product)))
+    for (const Term &narrow : terms) {
+      if (narrow.product.hasBias() || !narrow.product.isPointwise() || !isAlone(narrow.product.weight()))
         continue;
       Narrow beside(narrow.product);
-      if (beside.first && isAlone(weightOf(beside.first)))
-        (void)llvm::any_of(terms, [&](Term base) { return add(base, narrow, beside); });
+      if (beside.first && isAlone(beside.first->weight()))
+        (void)llvm::any_of(terms, [&](const Term &base) { return add(sum, base, narrow, beside); });
     }
   }
 
   /// Whether the one is an adapter of the other.
-  bool add(Term base, Term narrow, Narrow beside) {
-    if (base.product == narrow.product || base.factor == 0)
+  bool add(train::AddOp sum, const Term &base, const Term &narrow, Narrow beside) {
+    if (base.product.op == narrow.product.op || base.factor == 0)
       return false;
-    const Weight whole = weightOf(base.product), first = weightOf(beside.first), second = weightOf(narrow.product);
-    const int64_t inputs = whole.type.getDimSize(0), outputs = whole.type.getDimSize(1),
-                  rank = first.type.getDimSize(1);
-    const bool fits = base.product.getA().getType() == beside.first.getA().getType() &&
-                      first.type.getDimSize(0) == inputs && second.type.getDimSize(0) == rank &&
-                      second.type.getDimSize(1) == outputs && rank < std::min(inputs, outputs);
-    if (!fits || !beside.reads(withoutViews(base.product.getA())))
+    const Weight whole = base.product.weight(), first = beside.first->weight(), second = narrow.product.weight();
+    const int64_t rank = first.outputs;
+    const bool fits = base.product.x().getType() == beside.first->x().getType() &&
+                      base.product.movesAs(*beside.first) && first.inputs == whole.inputs && second.inputs == rank &&
+                      second.outputs == whole.outputs && rank < std::min(whole.inputs, whole.outputs);
+    if (!fits || !beside.reads(withoutViews(base.product.x())))
       return false;
     Builder b(function.getContext());
     const double scale = narrow.factor * beside.factor / base.factor;
     // The sum is base.factor W + narrow.factor beside.factor A B, and what is merged stands where W does.
     found.push_back(train::AdapterAttr::get(b.getContext(), whole.variable, first.variable, second.variable,
                                             b.getF64FloatAttr(scale), whole.transposed, first.transposed,
-                                            second.transposed, !isAlone(whole)));
+                                            second.transposed, !isAlone(whole), magnitudeOf(sum)));
     return true;
   }
 
@@ -201,6 +268,18 @@ private:
 };
 
 } // namespace
+
+Status checkMagnitudes(ModuleOp module) {
+  const auto adapters = train::adaptersOf(module);
+  for (auto variable : module.getOps<train::VariableOp>())
+    if (variable.getInit() == train::Init::Norm && llvm::none_of(adapters, [&](train::AdapterAttr adapter) {
+          return adapter.getMagnitude() == variable.getSymNameAttr();
+        }))
+      return Error{"--adapter: of '" + variable.getSymName().str() +
+                   "' it is not known what it is the length of, as of a weight that several nodes read: leave that out "
+                   "of targets, or use lora"};
+  return Success{};
+}
 
 void noteAdapters(ModuleOp module) {
   auto evaluate = module.lookupSymbol<func::FuncOp>("evaluate");

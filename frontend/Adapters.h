@@ -5,11 +5,14 @@
 #define SLUICE_FRONTEND_ADAPTERS_H
 
 #include "ir/Train.h"
+#include "runtime/Result.h"
 
 namespace sluice {
 
 /// Sets the module's train.adapters by what @evaluate computes, where there are some.
 void noteAdapters(mlir::ModuleOp module);
+/// Whether it is known of each variable that begins as lengths whose they are.
+Status checkMagnitudes(mlir::ModuleOp module);
 
 } // namespace sluice
 

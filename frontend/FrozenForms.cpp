@@ -27,13 +27,25 @@ Summed asTransposed(Summed dimension) {
   return dimension == Summed::Rows ? Summed::Columns : dimension == Summed::Columns ? Summed::Rows : Summed::Unknown;
 }
 
+/// Whether all that comes of an op is a value that no gradient passes, as the lengths of DoRA.
+bool isDetached(Operation *op) {
+  for (; !op->use_empty(); op = *op->user_begin()) {
+    if (isa<train::DetachOp>(op))
+      return true;
+    if (!llvm::all_equal(op->getUsers()))
+      return false;
+  }
+  return false;
+}
+
 /// What one reader does with the matrix; Unknown: something else than a product or, of forms that have rows, a gather.
 Summed summedBy(OpOperand &use, bool hasRows) {
   if (auto product = dyn_cast<train::MatmulOp>(use.getOwner()); product && use.getOperandNumber() < 2) {
     const bool isFirst = use.getOperandNumber() == 0;
     return isFirst != (isFirst ? product.getTransposeA() : product.getTransposeB()) ? Summed::Columns : Summed::Rows;
   }
-  return hasRows && isa<train::EmbeddingOp>(use.getOwner()) ? Summed::Any : Summed::Unknown;
+  return isDetached(use.getOwner()) || (hasRows && isa<train::EmbeddingOp>(use.getOwner())) ? Summed::Any
+                                                                                            : Summed::Unknown;
 }
 
 /// What all readers do with the matrix, where products differ the first one.

@@ -254,7 +254,13 @@ LogicalResult importCastLike(NodeImport &node) {
   return node.fold(std::move(*cast));
 }
 
-LogicalResult importIdentity(NodeImport &node) { return node.result(node.moved(0)); }
+/// The rest of DoRA's lengths, which is fixed in each step, is said by name: ONNX has no op that stops gradients.
+LogicalResult importIdentity(NodeImport &node) {
+  Value x = node.moved(0);
+  if (x && node.spec().detached.count(node.proto().output(0)))
+    return node.result(node.make<train::DetachOp>(x));
+  return node.result(x);
+}
 
 } // namespace
 

@@ -73,6 +73,8 @@ public:
         return imported.takeError();
     variables.removeUnused();
     noteAdapters(*module);
+    if (Status known = checkMagnitudes(*module); !known)
+      return known.takeError();
     variables.setTied(tiedNames(file.model().graph(), graph));
     if (Status roles = reportRoles(graph, variables, hand, report.remarks); !roles)
       return roles.takeError();

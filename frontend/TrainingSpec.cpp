@@ -135,7 +135,8 @@ Result<AdapterRequest> parseAdapter(const std::string &word) {
   const std::string form = std::string("; use ") + adapterForm;
   AdapterRequest request;
   size_t end = std::min(word.find(','), word.size());
-  if (word.substr(0, end) != "lora")
+  request.hasMagnitude = word.substr(0, end) == "dora";
+  if (!request.hasMagnitude && word.substr(0, end) != "lora")
     return Error{"--adapter=" + word + " is unknown" + form};
   while (end < word.size()) {
     const size_t begin = end + 1;

@@ -57,12 +57,13 @@ struct OutputLoss {
 constexpr bool isAnswer(int64_t number) { return number == 0 || number == 1; }
 
 /// The words of --adapter.
-constexpr char adapterForm[] = "lora[,rank=N][,alpha=X][,dropout=P][,rslora][,targets=REGEX]";
+constexpr char adapterForm[] = "lora|dora[,rank=N][,alpha=X][,dropout=P][,rslora][,targets=REGEX]";
 
 /// --adapter=lora,...: adapters that the model does not have; see AdapterInsertion.h.
 struct AdapterRequest {
   static constexpr int64_t largestRank = 1 << 16;
 
+  bool hasMagnitude = false; ///< dora: weights and adapter together are brought to a length that is trained
   int64_t rank = 8;
   double alpha = 16;
   bool rootOfRank = false; ///< the scale is alpha / sqrt(rank) instead of alpha / rank (rsLoRA)
@@ -70,8 +71,8 @@ struct AdapterRequest {
   std::string targets;     ///< regular expression of whole names of weights; empty: all matrices but the last layer's
 };
 
-/// The narrow matrices of an adapter, A and B.
-enum class AdapterPart { First, Second };
+/// The narrow matrices of an adapter, A and B, and the lengths of DoRA.
+enum class AdapterPart { First, Second, Magnitude };
 
 /// The words of --frozen.
 constexpr char frozenForm[] = "bf16|int8|int4|nf4[,group=N][,asymmetric]";
@@ -121,6 +122,7 @@ struct TrainingSpec {
   std::vector<NamePattern> train;  ///< --train: of tensors that are trained whatever rules say; see HandRoles
   std::optional<AdapterRequest> adapter;           ///< --adapter
   std::map<std::string, AdapterPart> adapterParts; ///< the tensors that it came to in the file at hand
+  std::set<std::string> detached;                  ///< results of Identity nodes that no gradient passes
   Limits limits;
   std::optional<FrozenForm> frozen; ///< --frozen
 };

@@ -87,9 +87,14 @@ Variables::Decision Variables::decide(const Source &source, const Use &use, cons
     return {Role::Constant, Init::File, "held in fewer bits by the file, " + what};
   const bool isFloat = source.elementType == onnx::TensorProto::FLOAT,
              trains = isFloat && !source.invented && hand.trains(source.name);
-  // A begins as PEFT draws it, evenly within 1/sqrt(inputs), B with zeros, so that nothing changes at first.
+  // A begins as PEFT draws it, evenly within 1/sqrt(inputs), B with zeros and lengths as they are, so that nothing
+  // changes at first.
   if (const auto part = hand.adapterPart(source.name); part && !source.invented)
-    return {Role::Parameter, *part == AdapterPart::First ? Init::Xavier : Init::Zero, "adapter, " + what};
+    return {Role::Parameter,
+            *part == AdapterPart::First    ? Init::Xavier
+            : *part == AdapterPart::Second ? Init::Zero
+                                           : Init::Norm,
+            "adapter, " + what};
   if (isFloat && !source.invented && hand.freezes(source.name))
     return {Role::Constant, Init::File,
             (hand.adapters.empty() ? "frozen by --freeze, " : "held fixed beside adapters, ") + what};
@@ -148,7 +153,7 @@ train::VariableOp Variables::create(const Source &source, const Use &use, const 
     fanOut = table ? 2 : source.shape[out] * field;
   }
   if (hand.adapterPart(source.name) == AdapterPart::First) { // for the bound of Xavier, sqrt(6 / (fanIn + fanOut))
-    fanIn = source.shape[1];
+    fanIn = source.shape[1] * receptiveField(source.shape);
     fanOut = 5 * fanIn;
   }
   // In order of first use, before the functions.

@@ -130,6 +130,7 @@ RULE(RoundOp) {
   }
   return {};
 }
+llvm::SmallVector<Value> DetachOp::buildScalar(OpBuilder &, ValueRange v) { return {v[0]}; }
 RULE(RemainderOp) { return {arith::RemFOp::create(builder, getLoc(), v[0], v[1])}; }
 RULE(ScaleOp) {
   SCALAR;

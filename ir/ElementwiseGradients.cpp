@@ -94,6 +94,8 @@ GRADIENT(RemainderOp) {
 // Step functions: zero wherever they have a gradient.
 LogicalResult CompareOp::buildGradients(OpBuilder &, Gradients &) { return success(); }
 
+LogicalResult DetachOp::buildGradients(OpBuilder &, Gradients &) { return success(); }
+
 // Straight-through, as quantized models are trained; without the flag rounding is a step function.
 GRADIENT(RoundOp) {
   if (Value dy = gradients.of(getY()); dy && getStraightThrough() && gradients.wanted(getX()))

@@ -133,6 +133,14 @@ def Train_RoundOp : Train_LikeXOp<"round"> {
   }];
   let arguments = (ins Train_Float:$x, Train_Rounding:$rounding, UnitAttr:$straight_through);
 }
+def Train_DetachOp : Train_UnaryOp<"detach"> {
+  let summary = "x, which no gradient passes, as torch.Tensor.detach has it";
+  let description = [{
+    ```mlir
+    %y = train.detach %x : (tensor<8xf32>) -> tensor<8xf32>
+    ```
+  }];
+}
 def Train_CompareOp : Train_PointwiseOp<"compare"> {
   let summary = "1 where `predicate` holds of a and b, else 0, with broadcasting; no gradient";
   let description = [{

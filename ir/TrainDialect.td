@@ -142,6 +142,8 @@ def Train_AdapterAttr : AttrDef<TrainDialect, "Adapter"> {
   let description = [{
     What reads x base adds scale * ((x first) second), so that base + scale * first second gives the same without them. Names are those of variables, each
     of which holds its matrix or, where it says `..._transposed`, the transposed one. Hu et al. 2022. `shared`: base is read elsewhere, too.
+    Of a convolution they are its weights as matrices, [outputs, all else], and 1x1 ones. `magnitude`: a vector with a number for each output, to which length
+    what they make together is brought: the product is that with magnitude * V / |V| by outputs, where V = base + scale * first second (DoRA, Liu et al. 2024).
 
     ```mlir
     #train.adapter<base = "fc.weight", first = "fc.lora_A.weight", second = "fc.lora_B.weight", scale = 2.0 : f64, base_transposed = true>
@@ -150,7 +152,8 @@ def Train_AdapterAttr : AttrDef<TrainDialect, "Adapter"> {
   let parameters = (ins "::mlir::StringAttr":$base, "::mlir::StringAttr":$first, "::mlir::StringAttr":$second,
     DefaultValuedParameter<"::mlir::FloatAttr", "::mlir::Builder($_ctxt).getF64FloatAttr(1)">:$scale,
     DefaultValuedParameter<"bool", "false">:$base_transposed, DefaultValuedParameter<"bool", "false">:$first_transposed,
-    DefaultValuedParameter<"bool", "false">:$second_transposed, DefaultValuedParameter<"bool", "false">:$shared);
+    DefaultValuedParameter<"bool", "false">:$second_transposed, DefaultValuedParameter<"bool", "false">:$shared,
+    OptionalParameter<"::mlir::StringAttr">:$magnitude);
   let assemblyFormat = "`<` struct(params) `>`";
 }
 
@@ -219,7 +222,8 @@ def Train_Init : I32EnumAttr<"Init", "where a variable's first value comes from"
     I32EnumAttrCase<"One", 2, "one">,
     I32EnumAttrCase<"Kaiming", 3, "kaiming">,
     I32EnumAttrCase<"Xavier", 4, "xavier">,
-    I32EnumAttrCase<"Copy", 5, "copy">]> {
+    I32EnumAttrCase<"Copy", 5, "copy">,
+    I32EnumAttrCase<"Norm", 6, "norm">]> {
   let cppNamespace = "::sluice::train";
 }
 def Train_UpdateRule : I32EnumAttr<"UpdateRule", "optimizer", [

@@ -28,7 +28,7 @@ def Train_VariableOp : Train_Op<"variable", [Symbol]> {
   let description = [{
     Lives in a slot of its own through the whole program. `value` holds constants that are small or equal everywhere; without it the
     first value follows `init`: `file` takes the initializer of the same name from the model, `copy` what the variable has that the attribute
-    `train.copy_of` names.
+    `train.copy_of` names, `norm` the lengths of the weights of each output of the base whose #train.adapter has it as magnitude.
 
     `home` names the arena that the slot lies in, one of those that plans may use (runtime/StreamTable.h); without it that is the device's. What is
     at home elsewhere comes to the device for each use and goes back, see train.read.

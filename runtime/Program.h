@@ -21,8 +21,9 @@ enum class Role { Parameter, State, Constant, Optimizer, Gradient };
 
 /// How a variable gets its first value. File: by name from the weights file beside the program. Zero/One: filled. Draw
 /// rules are keyed by (seed, name), so both targets draw the same bits. Kaiming: normal, std = sqrt(2 / fanIn). Xavier:
-/// uniform, +-sqrt(6/(fanIn+fanOut)). Copy: what another variable has.
-enum class Init { File, Zero, One, Kaiming, Xavier, Copy };
+/// uniform, +-sqrt(6/(fanIn+fanOut)). Copy: what another variable has. Norm: how long the weights of each output of an
+/// adapter's base are, once that has its values.
+enum class Init { File, Zero, One, Kaiming, Xavier, Copy, Norm };
 
 struct Variable {
   const char *name; ///< ONNX name; optimizer state is "<parameter>/momentum", "/exp_avg", "/ema" and so on
@@ -75,12 +76,15 @@ struct TiedName {
 };
 
 /// A product of two narrow matrices beside a weight, as LoRA has it: what reads x base adds scale * ((x first) second).
-/// Names are of variables, which hold their matrices or the transposed ones.
+/// Names are of variables, which hold their matrices or the transposed ones; of convolutions [outputs, ...] is the
+/// matrix [outputs, all else].
 struct Adapter {
   const char *base, *first, *second;
   double scale;
   bool baseTransposed, firstTransposed, secondTransposed;
   bool shared; ///< something else reads the base, too
+  /// A number for each output, the length that base + scale * first second is brought to (DoRA); null: as it is.
+  const char *magnitude = nullptr;
 };
 
 /// One line of --plan: a buffer of the step, the form that it is packed in and its copy elsewhere being others. Steps

@@ -34,7 +34,7 @@ deps = os.environ.get("SLUICE_DEPS", os.path.expanduser("~/.cache/sluice"))
 python = os.path.join(deps, "venv", "bin", "python")
 if os.path.exists(os.path.join(deps, "venv", ".complete")):
     config.available_features.add("references")
-    for package in ("pyarrow", "tensorboard", "wandb"):
+    for package in ("peft", "pyarrow", "tensorboard", "wandb"):
         if glob.glob(os.path.join(deps, f"venv/lib/python3*/site-packages/{package}")):  # environments of before have none
             config.available_features.add(package)
 config.substitutions.append(("%python", python))

@@ -60,7 +60,7 @@ Model::Model(const sluice_program &library, const sluice_options &options)
   arguments.seed = run.seed = options.seed;
   beginSession(*session, program, arguments.stepState(program.optimizer), {}, true,
                [this](const std::string &what) { tell(what); });
-  startAverages(*session, program);
+  startDerived(*session, program);
   startLossScale(*session, program, arguments, false);
   if (program.preparation)
     run.preparation = readPreparation(program.preparation);

@@ -52,7 +52,7 @@ void Model::load(const std::string &path) {
 void Model::init(const std::string &words) {
   const InitialWeights weights({words}, program);
   weights.load(*session);
-  startAverages(*session, program);
+  startDerived(*session, program, [&](const Variable &variable) { return weights.gives(variable); });
   const Preparation read = weights.preparation();
   if (!read.isEmpty())
     run.preparation = read;

@@ -7,6 +7,7 @@
 #include "runtime/program/TensorIO.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <stdexcept>
 
@@ -39,7 +40,7 @@ const Variable &variableOf(const Program &program, const char *name) {
   throw std::logic_error(text("no variable '", name, "'"));
 }
 
-/// As a product has it, whichever way it lies in its variable.
+/// As a product has it, whichever way it lies in its variable, which may have weights [outputs, ...] of a convolution.
 struct Matrix {
   std::vector<float> values; ///< row-major, as in the variable
   int64_t rows, columns;     ///< of the product's
@@ -53,15 +54,50 @@ struct Matrix {
       const auto *floats = static_cast<const float *>(data);
       values.insert(values.end(), floats, floats + bytes / sizeof(float));
     });
-    rows = tensor.shape[transposed ? 1 : 0];
-    columns = tensor.shape[transposed ? 0 : 1];
+    rows = tensor.shape[0];
+    columns = tensor.shape.elements() / rows;
+    if (transposed)
+      std::swap(rows, columns);
   }
-  float &at(int64_t row, int64_t column) {
-    return values[static_cast<size_t>(transposed ? column * rows + row : row * columns + column)];
+  size_t place(int64_t row, int64_t column) const {
+    return static_cast<size_t>(transposed ? column * rows + row : row * columns + column);
   }
+  double at(int64_t row, int64_t column) const { return static_cast<double>(values[place(row, column)]); }
 };
 
+/// Of the weights of an output, `valueAt` which are [inputs, outputs].
+template <typename ValueAt> double lengthOf(int64_t inputs, int64_t output, ValueAt valueAt) {
+  double squares = 0;
+  for (int64_t row = 0; row < inputs; ++row)
+    squares += valueAt(row, output) * valueAt(row, output);
+  return std::sqrt(squares);
+}
+
+/// The sum of a base and its adapter, row-major as the base lies, brought to lengths.
+void bringTo(const Matrix &base, const Matrix &magnitude, std::vector<double> &sum) {
+  for (int64_t column = 0; column < base.columns; ++column) {
+    const double length =
+        lengthOf(base.rows, column, [&](int64_t row, int64_t at) { return sum[base.place(row, at)]; });
+    for (int64_t row = 0; row < base.rows; ++row)
+      sum[base.place(row, column)] *= static_cast<double>(magnitude.values[static_cast<size_t>(column)]) / length;
+  }
+}
+
 } // namespace
+
+std::vector<float> baseLengths(Session &session, const Program &program, const Variable &magnitude) {
+  const auto adapter =
+      std::find_if(program.adapters, program.adapters + program.adapterCount,
+                   [&](const Adapter &each) { return each.magnitude && !std::strcmp(each.magnitude, magnitude.name); });
+  if (adapter == program.adapters + program.adapterCount)
+    throw std::logic_error(text("'", magnitude.name, "' is no adapter's magnitude"));
+  const Matrix base(session, program, adapter->base, adapter->baseTransposed);
+  std::vector<float> lengths;
+  for (int64_t column = 0; column < base.columns; ++column)
+    lengths.push_back(
+        static_cast<float>(lengthOf(base.rows, column, [&](int64_t row, int64_t at) { return base.at(row, at); })));
+  return lengths;
+}
 
 MergedWeights::MergedWeights(Session &session, const Program &program) : program(program) {
   std::map<std::string, std::vector<double>> sums; // several adapters may be of one weight
@@ -73,14 +109,15 @@ MergedWeights::MergedWeights(Session &session, const Program &program) : program
     std::vector<double> &sum = sums[adapter.base];
     if (sum.empty())
       sum.assign(base.values.begin(), base.values.end());
-    const float *origin = base.values.data();
     for (int64_t row = 0; row < base.rows; ++row)
       for (int64_t column = 0; column < base.columns; ++column) {
         double product = 0;
         for (int64_t k = 0; k < first.columns; ++k)
-          product += static_cast<double>(first.at(row, k)) * static_cast<double>(second.at(k, column));
-        sum[static_cast<size_t>(&base.at(row, column) - origin)] += adapter.scale * product;
+          product += first.at(row, k) * second.at(k, column);
+        sum[base.place(row, column)] += adapter.scale * product;
       }
+    if (adapter.magnitude)
+      bringTo(base, Matrix(session, program, adapter.magnitude, false), sum);
   }
   for (const auto &[name, sum] : sums)
     std::transform(sum.begin(), sum.end(), std::back_inserter(bases[name]),
@@ -93,8 +130,10 @@ bool MergedWeights::isSecond(const std::string &name) const {
 }
 
 bool MergedWeights::isAdded(const std::string &name) const {
-  return isSecond(name) || std::any_of(program.adapters, program.adapters + program.adapterCount,
-                                       [&](const Adapter &adapter) { return name == adapter.first; });
+  return isSecond(name) ||
+         std::any_of(program.adapters, program.adapters + program.adapterCount, [&](const Adapter &adapter) {
+           return name == adapter.first || (adapter.magnitude && name == adapter.magnitude);
+         });
 }
 
 const std::vector<float> *MergedWeights::find(const std::string &name) const {

@@ -14,6 +14,9 @@ namespace sluice {
 /// Throws UsageError where there is nothing to merge, or an adapter that cannot be.
 void checkMerging(const Program &program);
 
+/// How long the weights of each output are of the base of the adapter that has this variable for its magnitude.
+std::vector<float> baseLengths(Session &session, const Program &program, const Variable &magnitude);
+
 /// What is left of the tensors of a program's adapters. Reads their weights when it is made; all else it leaves to
 /// those who export.
 class MergedWeights {
@@ -23,7 +26,8 @@ public:
 
   /// Whether a tensor of this name is added to another one.
   bool isAdded(const std::string &name) const;
-  /// base + scale * first second, in double and then rounded, row-major as the variable has it; null: it is none.
+  /// base + scale * first second, brought to the adapter's magnitude where it has one, in double and then rounded,
+  /// row-major as the variable has it; null: it is none.
   const std::vector<float> *find(const std::string &name) const;
   /// Whether zeros in it make the adapters say nothing: their second matrices.
   bool isSecond(const std::string &name) const;

@@ -23,7 +23,7 @@ void prepareKernels(const Program &program, const Entry &entry, std::optional<in
 std::unique_ptr<Session> openSession(const Program &program, size_t deviceBytes, const char *hostFile);
 
 /// Sets what steps read, and gives all variables their first values, but for those of the weights file that are given
-/// later; averages have none before startAverages(). `say` hears of a kernel that does not end.
+/// later; averages have none before startDerived(). `say` hears of a kernel that does not end.
 void beginSession(Session &session, const Program &program, const StepState &state,
                   std::map<int, ParameterGroup> groups, bool graphs, std::function<void(const std::string &)> say,
                   const GivenLater &later = nullptr);

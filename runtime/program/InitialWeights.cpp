@@ -173,6 +173,10 @@ void InitialWeights::load(Session &session) const {
     source.file.data().dropPages();
 }
 
+bool InitialWeights::gives(const Variable &variable) const {
+  return std::any_of(found.begin(), found.end(), [&](const Found &each) { return each.variable == &variable; });
+}
+
 std::string InitialWeights::report(bool resumes) const {
   std::string out;
   const auto add = [&](const char *what, const std::vector<std::string> &names) {

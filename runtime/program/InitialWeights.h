@@ -23,6 +23,8 @@ public:
 
   /// Overwrites the tensors that were found. Throws DataError where a file's checksums tell damage.
   void load(Session &session) const;
+  /// Whether one of the files has it.
+  bool gives(const Variable &variable) const;
   /// What was taken of each file, and what was not, a line each. `resumes`: a checkpoint has what the files lack.
   std::string report(bool resumes) const;
   /// What the files say of how images were prepared for them, of each thing the last that says it.

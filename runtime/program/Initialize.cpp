@@ -6,6 +6,7 @@
 
 #include "runtime/Kernels.h"
 #include "runtime/Random.h"
+#include "runtime/program/Adapters.h"
 #include "runtime/program/Checkpoint.h"
 #include "runtime/program/TensorIO.h"
 
@@ -115,7 +116,8 @@ static std::string weightsBeside(const Program &program) {
 
 void initializeVariables(Session &session, const Program &program, uint64_t seed, const GivenLater &later) {
   const auto isGiven = [&](const Variable &variable) {
-    return variable.init == Init::Copy || (variable.init == Init::File && later && later(variable));
+    return variable.init == Init::Copy || variable.init == Init::Norm ||
+           (variable.init == Init::File && later && later(variable));
   };
   std::unique_ptr<SafetensorsFile> weights;
   if (program.weightsFile &&
@@ -152,7 +154,12 @@ void initializeVariables(Session &session, const Program &program, uint64_t seed
     weights->data().dropPages();
 }
 
-void startAverages(Session &session, const Program &program) {
+void startDerived(Session &session, const Program &program, const GivenLater &given) {
+  for (int i = 0; i < program.variableCount; ++i)
+    if (const Variable &variable = program.variables[i]; variable.init == Init::Norm && !(given && given(variable))) {
+      const std::vector<float> lengths = baseLengths(session, program, variable);
+      session.write(variable.tensor, lengths.data());
+    }
   for (int i = 0; i < program.variableCount; ++i)
     if (program.variables[i].init == Init::Copy)
       copyVariable(session, program, program.variables[i]);

@@ -19,7 +19,8 @@ void initializeVariables(Session &session, const Program &program, uint64_t seed
 /// Path of the export template. Throws DataError where it is missing.
 std::string templateBeside(const Program &program);
 
-/// Running averages begin as what their parameters are, which have their first values.
-void startAverages(Session &session, const Program &program);
+/// Gives values to what begins by others, which have theirs: lengths of weights beside adapters, but those that are
+/// `given`, and running averages of parameters.
+void startDerived(Session &session, const Program &program, const GivenLater &given = nullptr);
 
 } // namespace sluice

@@ -33,8 +33,20 @@ std::string ownName(const std::string &name) {
   return own;
 }
 
-/// Where ".lora_A" or ".lora_B" begins in the name of an adapter's tensor; npos in others.
+constexpr char magnitudePart[] = ".lora_magnitude_vector";
+
+/// Whether that begins there in the name of an adapter's tensor, which PEFT's own modules end with its name and
+/// ".weight".
+bool isMagnitude(const std::string &name, size_t at) {
+  const size_t end = at + sizeof magnitudePart - 1;
+  return name.compare(at, sizeof magnitudePart - 1, magnitudePart) == 0 &&
+         (end == name.size() || (name[end] == '.' && endsWith(name, ".weight")));
+}
+
+/// Where ".lora_A", ".lora_B" or ".lora_magnitude_vector" begins in the name of an adapter's tensor; npos in others.
 size_t partIn(const std::string &name) {
+  if (const size_t at = name.rfind(magnitudePart); at != std::string::npos && isMagnitude(name, at))
+    return at;
   for (const char *part : {".lora_A.", ".lora_B."})
     if (const size_t at = name.rfind(part); at != std::string::npos && endsWith(name, ".weight"))
       return at;
@@ -90,11 +102,21 @@ std::string configOf(const Program &program) {
     if (layer.alpha != usual.alpha)
       alphas[module] = layer.alpha;
   }
-  Json config = {{"peft_type", "LORA"},       {"task_type", nullptr},     {"base_model_name_or_path", nullptr},
-                 {"inference_mode", true},    {"bias", "none"},           {"r", usual.rank},
-                 {"lora_alpha", usual.alpha}, {"lora_dropout", 0.0},      {"use_rslora", false},
-                 {"rank_pattern", ranks},     {"alpha_pattern", alphas},  {"fan_in_fan_out", false},
-                 {"init_lora_weights", true}, {"target_modules", modules}};
+  Json config = {{"peft_type", "LORA"},
+                 {"task_type", nullptr},
+                 {"base_model_name_or_path", nullptr},
+                 {"inference_mode", true},
+                 {"bias", "none"},
+                 {"r", usual.rank},
+                 {"lora_alpha", usual.alpha},
+                 {"lora_dropout", 0.0},
+                 {"use_rslora", false},
+                 {"rank_pattern", ranks},
+                 {"alpha_pattern", alphas},
+                 {"fan_in_fan_out", false},
+                 {"init_lora_weights", true},
+                 {"target_modules", modules},
+                 {"use_dora", program.adapters[0].magnitude != nullptr}};
   const std::vector<std::string> saved = savedModules(program);
   config["modules_to_save"] = saved.empty() ? Json() : Json(saved);
   return config.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
@@ -105,15 +127,22 @@ std::string configOf(const Program &program) {
 std::string peftName(const std::string &name) {
   std::string own = ownName(name);
   const size_t part = partIn(own);
-  if (part != std::string::npos)
+  if (part != std::string::npos && isMagnitude(own, part))
+    own = own.substr(0, part) + magnitudePart;
+  else if (part != std::string::npos)
     own = own.substr(0, part + std::strlen(".lora_A")) + ".weight";
   return prefix + own;
 }
 
 void checkPeft(const std::string &path, const Program &program) {
   std::set<std::string> known, names;
-  for (int i = 0; i < program.adapterCount; ++i)
-    known.insert({program.adapters[i].first, program.adapters[i].second});
+  for (int i = 0; i < program.adapterCount; ++i) {
+    const Adapter &adapter = program.adapters[i];
+    known.insert({adapter.first, adapter.second, adapter.magnitude ? adapter.magnitude : adapter.first});
+    if (!adapter.magnitude != !program.adapters[0].magnitude)
+      throw UsageError(text("--export ", path, ": '", adapter.first, "' and '", program.adapters[0].first, "' are of ",
+                            "adapters with and without a magnitude, which a file of peft does not mix"));
+  }
   bool any = false;
   for (int i = 0; i < program.variableCount; ++i) {
     const Variable &variable = program.variables[i];

@@ -237,6 +237,17 @@ static void explain(const Arguments &arguments, const Program &program) {
   std::fputs(helpText(arguments.name, program).c_str(), stdout);
 }
 
+/// To what --init and a checkpoint have, and to what begins by that.
+static void giveValues(Session &session, const Program &program, const std::optional<InitialWeights> &initial,
+                       const std::optional<SavedRun> &saved) {
+  if (initial)
+    initial->load(session);
+  startDerived(session, program,
+               [&](const Variable &variable) { return saved || (initial && initial->gives(variable)); });
+  if (saved)
+    saved->load(session);
+}
+
 static void runProgram(Arguments arguments, const Program &program, const Entry &entry, Team &team) {
   if (arguments.help || arguments.plan)
     return team.leads() ? explain(arguments, program) : void();
@@ -281,11 +292,7 @@ static void runProgram(Arguments arguments, const Program &program, const Entry 
     session.ranks = team.ranks();
     session.sharesStates = program.leastRanks > 1;
     begin(session, program, arguments, state, saved);
-    if (initial)
-      initial->load(session);
-    startAverages(session, program);
-    if (saved)
-      saved->load(session);
+    giveValues(session, program, initial, saved);
     run.frozen = arguments.checkpointTrainedOnly ? frozenChecksum(session, program) : "";
     startLossScale(session, program, arguments, saved && saved->carriesLossScale());
     guard.emplace();

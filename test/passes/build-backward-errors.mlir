@@ -22,6 +22,21 @@ func.func @step(%x: tensor<8x8xf32>) -> tensor<f32> {
 
 // -----
 
+// Nor through what is detached.
+module attributes {train.outputs = [#train.output<name = "y", loss = "mse">]} {
+  train.variable @w role(parameter) init(zero) : tensor<8x8xf32>
+  // expected-error @below {{no gradient of the loss of output 'y' reaches a parameter: comparisons, rounding,}}
+  func.func @step(%x: tensor<8x8xf32>) -> tensor<f32> {
+    %w = train.read @w : tensor<8x8xf32>
+    %h = train.matmul %x, %w : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+    %y = train.detach %h : (tensor<8x8xf32>) -> tensor<8x8xf32>
+    %loss = train.mse %y, %x : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
+
+// -----
+
 // What lies between passes no gradient.
 module attributes {train.outputs = [#train.output<name = "y", loss = "mse">]} {
   train.variable @w role(parameter) init(zero) : tensor<8x8xf32>

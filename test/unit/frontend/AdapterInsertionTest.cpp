@@ -33,6 +33,10 @@ TrainingSpec lora(const std::string &words) {
   return spec;
 }
 
+std::vector<int64_t> shapeOf(train::VariableOp variable) {
+  return mlir::cast<mlir::RankedTensorType>(variable.getType()).getShape().vec();
+}
+
 std::vector<std::string> trained(ImportedModel &model) {
   std::vector<std::string> names;
   for (auto variable : model.module->getOps<train::VariableOp>())
@@ -40,6 +44,15 @@ std::vector<std::string> trained(ImportedModel &model) {
       names.push_back(variable.getSymName().str());
   std::sort(names.begin(), names.end());
   return names;
+}
+
+onnx::ModelProto images(const std::string &attributes, std::vector<int64_t> weights) {
+  auto proto =
+      parseModel("g (float[2, 6, 9, 9] x) => (float[2, 4, 5, 5] y) { h = Conv<strides = [2, 2], pads = [1, 1, 1, 1]" +
+                 attributes + ">(x, w, bias) y = Tanh(h) }");
+  addInitializer(proto, "w", weights);
+  addInitializer(proto, "bias", {4});
+  return proto;
 }
 
 } // namespace
@@ -107,6 +120,44 @@ TEST(AdapterInsertion, DropoutOfEveryOpset) {
   }
 }
 
+// As PEFT has them: the windows to the rank's channels, then pixel by pixel.
+TEST(AdapterInsertion, ConvolutionsThatAreNamed) {
+  ImportedModel model(images("", {4, 6, 3, 3}), lora(",rank=2,alpha=3,targets=w"));
+  ASSERT_EQ(model.error, "");
+  EXPECT_THAT(shapeOf(model.variable("w.lora_A.weight")), ElementsAre(2, 6, 3, 3));
+  EXPECT_THAT(shapeOf(model.variable("w.lora_B.weight")), ElementsAre(4, 2, 1, 1));
+  EXPECT_EQ(model.variable("w.lora_A.weight").getFanIn(), 54u);
+  const auto adapters = train::adaptersOf(*model.module);
+  ASSERT_EQ(adapters.size(), 1u);
+  EXPECT_EQ(adapters[0].getBase().getValue(), "w");
+  EXPECT_EQ(adapters[0].getScale().getValueAsDouble(), 1.5);
+  EXPECT_TRUE(adapters[0].getBaseTransposed() && adapters[0].getFirstTransposed() && adapters[0].getSecondTransposed());
+  EXPECT_FALSE(adapters[0].getMagnitude());
+  EXPECT_THAT(ImportedModel(images("", {4, 6, 3, 3}), lora(",rank=2")).error,
+              HasSubstr("convolutions have one where targets=REGEX names them"));
+  EXPECT_THAT(ImportedModel(images(", group = 2", {4, 3, 3, 3}), lora(",rank=2,targets=w")).error,
+              HasSubstr("'w' is of a convolution in 2 groups"));
+}
+
+TEST(AdapterInsertion, MagnitudesBeginAsLengths) {
+  for (int opset : {13, 18}) {
+    TrainingSpec spec = lora(",rank=1,targets=first");
+    spec.adapter->hasMagnitude = true;
+    ImportedModel model(layers(opset), spec);
+    ASSERT_EQ(model.error, "") << opset;
+    EXPECT_THAT(trained(model),
+                ElementsAre("first.lora_A.weight", "first.lora_B.weight", "first.lora_magnitude_vector"));
+    auto magnitude = model.variable("first.lora_magnitude_vector");
+    EXPECT_EQ(magnitude.getInit(), train::Init::Norm);
+    EXPECT_THAT(shapeOf(magnitude), ElementsAre(4));
+    EXPECT_EQ(model.ops<train::DetachOp>().size(), 1u);
+    const auto adapters = train::adaptersOf(*model.module);
+    ASSERT_EQ(adapters.size(), 1u);
+    EXPECT_EQ(adapters[0].getMagnitude().getValue(), "first.lora_magnitude_vector");
+    EXPECT_FALSE(adapters[0].getShared()) << "what lengths are computed of is no other reader";
+  }
+}
+
 TEST(AdapterInsertion, RefusesWhatCannotBe) {
   EXPECT_THAT(ImportedModel(layers(), lora(",targets=firs")).error,
               HasSubstr("targets=firs matches the whole name of no"));
@@ -128,7 +179,10 @@ TEST(AdapterInsertion, WordsOfTheFlag) {
   EXPECT_EQ(request->dropout, 0.1);
   EXPECT_TRUE(request->rootOfRank);
   EXPECT_EQ(request->targets, "a,rank{1,2}");
-  for (const char *wrong : {"", "dora", "lora,", "lora,rank=0", "lora,rank=x", "lora,alpha=0", "lora,alpha=inf",
+  EXPECT_FALSE(request->hasMagnitude);
+  ASSERT_TRUE(parseAdapter("dora,rank=2"));
+  EXPECT_TRUE(parseAdapter("dora,rank=2")->hasMagnitude);
+  for (const char *wrong : {"", "adapter", "lora,", "lora,rank=0", "lora,rank=x", "lora,alpha=0", "lora,alpha=inf",
                             "lora,dropout=1", "lora,rslora=1", "lora,targets="})
     EXPECT_FALSE(parseAdapter(wrong)) << wrong;
 }
