@@ -5,6 +5,7 @@
 #include "frontend/AttachedLosses.h"
 #include "frontend/Predicted.h"
 #include "ir/TensorName.h"
+#include "runtime/Numbers.h"
 
 #include <algorithm>
 #include <onnx/onnx_pb.h>
@@ -226,6 +227,30 @@ Status attachSeveral(FunctionImport &state, func::FuncOp function) {
 }
 
 } // namespace
+
+/// A value that is called as a number is meant before the output of that number.
+Status nameOutputs(const OnnxFile &file, TrainingSpec &spec) {
+  const auto &graph = file.model().graph();
+  const auto isValue = [&](const std::string &name) {
+    return llvm::any_of(graph.node(),
+                        [&](const onnx::NodeProto &node) { return llvm::is_contained(node.output(), name); });
+  };
+  std::string names;
+  for (const auto &output : graph.output())
+    names += (names.empty() ? "'" : ", '") + output.name() + "'";
+  for (OutputLoss &loss : spec.losses) {
+    int place = 0;
+    if (!parseNumber(loss.output, place) || isValue(loss.output))
+      continue;
+    if (place < 0 || place >= graph.output_size())
+      return Error{"--loss=" + loss.output + "=" + toString(loss.kind) +
+                   " names an output by its place, from 0 on; the "
+                   "model's outputs are " +
+                   names};
+    loss.output = graph.output(place).name();
+  }
+  return Success{};
+}
 
 Status attachLoss(FunctionImport &state, func::FuncOp function) {
   return endsInOwnLoss(state.spec) ? endInOwnLoss(state, function) : attachSeveral(state, function);

@@ -299,6 +299,8 @@ Result<OwningOpRef<ModuleOp>> importWhole(MLIRContext &context, OnnxFile &file, 
   if (!hand)
     return hand.takeError();
   file.restore();
+  if (Status named = nameOutputs(file, spec); !named)
+    return located(named.takeError());
   Result<OnnxGraph> graph = OnnxGraph::build(file, spec);
   if (!graph)
     return located(graph.takeError());
