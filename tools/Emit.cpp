@@ -11,6 +11,7 @@
 #include "codegen/WriteWeights.h"
 #include "frontend/ExportTemplate.h"
 #include "frontend/Identity.h"
+#include "frontend/StoredMatrix.h"
 #include "ir/TensorName.h"
 #include "ir/Train.h"
 #include "passes/kernels/HostKernels.h"

@@ -10,6 +10,8 @@ using namespace mlir;
 using namespace sluice;
 using namespace sluice::train;
 
+namespace sluice {
+
 // What a profile's samples call a kernel, and by which sizes they know it.
 
 /// In the terms by which profiles file convolutions: kind, channels, extent, pixels, area of the filter and stride.
@@ -64,7 +66,7 @@ static std::string typeOf(Operation *op) {
 }
 
 // The last size is that of all samples, see surroundings().
-planner::Work sluice::workOf(Operation *op, int64_t touched) {
+planner::Work workOf(Operation *op, int64_t touched) {
   planner::Work work;
   work.kind = cast<HasKernel>(op).opKind();
   work.precision = arithmeticOf(op);
@@ -80,3 +82,5 @@ planner::Work sluice::workOf(Operation *op, int64_t touched) {
     size = std::max(size, 1.0);
   return work;
 }
+
+} // namespace sluice
