@@ -69,8 +69,6 @@ private:
                    " groups, which the adapter's matrices together would not have" + instead};
     if (!request.hasMagnitude)
       return Success{};
-    if (!layer.window.empty())
-      return Error{what + "is of a convolution, and dora stands beside matrices alone" + instead + ", or use lora"};
     const Attributes attributes(node);
     if (node.op_type() == "Gemm" && (attributes.number("alpha", 1) != 1 || attributes.number("beta", 1) != 1))
       return Error{what + "is of a Gemm node with alpha or beta, which dora does not stand beside" + instead};
@@ -94,7 +92,7 @@ private:
       added[1].second.insert(added[1].second.end(), layer.window.size() - 1, 1);
     }
     if (request.hasMagnitude)
-      added.push_back({tensors.magnitude, {layer.outputs}});
+      added.push_back({tensors.magnitude, layer.magnitudeShape()});
     for (const auto &[name, shape] : added) {
       if (!names.insert(name).second)
         return Error{"--adapter: the model has '" + name +

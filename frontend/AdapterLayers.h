@@ -22,6 +22,13 @@ struct Layer {
   bool turned = false;              ///< the matrix is [outputs, inputs]
   std::vector<int64_t> window = {}; ///< of a convolution: the extents of its weights but the first, `inputs` in all
   int64_t groups = 1;
+
+  /// Of a number for each output, as PEFT has them: [outputs], or [1, outputs, 1, ...] beside images.
+  std::vector<int64_t> magnitudeShape() const {
+    std::vector<int64_t> shape(window.empty() ? 1 : window.size() + 1, 1);
+    shape[window.empty() ? 0 : 1] = outputs;
+    return shape;
+  }
 };
 
 /// The layers of a graph, and which of them are asked for. Refers to what it is given.

@@ -85,6 +85,17 @@ std::string AdapterNodes::transposed(const std::string &matrix, const std::strin
   return output;
 }
 
+std::string AdapterNodes::integersNode(const std::string &name, const std::vector<int64_t> &values) {
+  return constantNode(name, onnx::TensorProto::INT64,
+                      std::string(reinterpret_cast<const char *>(values.data()), values.size() * sizeof(int64_t)),
+                      {static_cast<int64_t>(values.size())});
+}
+
+std::string AdapterNodes::reshaped(const std::string &x, const std::vector<int64_t> &shape, const std::string &name) {
+  const std::string extents = integersNode(name + "_shape", shape);
+  return nodeResult("Reshape", {x, extents}, name);
+}
+
 double AdapterNodes::scale() const {
   const double rank = static_cast<double>(request.rank);
   return request.alpha / (request.rootOfRank ? std::sqrt(rank) : rank);
@@ -124,33 +135,39 @@ std::string AdapterNodes::besideRows(const Layer &layer, const std::string &x, c
 /// The convolution's windows to as many channels as the rank says, and from these all channels of a pixel.
 std::string AdapterNodes::besideImages(const Layer &layer, const onnx::NodeProto &node, const std::string &x,
                                        const std::string &scope) {
-  onnx::NodeProto first = nodeOf("Conv", {x, AdapterTensors(layer).first}, fresh(scope + "_A"));
-  *first.mutable_attribute() = node.attribute();
-  const std::string narrow = first.output(0);
-  *nodes.Add() = std::move(first);
+  const std::string narrow = convolved(node, x, AdapterTensors(layer).first, scope + "_A");
   return nodeResult("Conv", {narrow, AdapterTensors(layer).second}, scope + "_B");
+}
+
+/// The node's convolution with other weights, without its bias.
+std::string AdapterNodes::convolved(const onnx::NodeProto &node, const std::string &x, const std::string &weight,
+                                    const std::string &name) {
+  const std::string output = nodeResult("Conv", {x, weight}, name);
+  *last().mutable_attribute() = node.attribute();
+  return output;
 }
 
 /// DoRA (Liu et al. 2024): y = m / |V| * (x V) + bias with V = W + scale * A B, whose lengths |V| by outputs no
 /// gradient passes. As in PEFT, dropout is of all that the adapter adds: y = x W - x' W + m / |V| * (x' V) + bias.
 void AdapterNodes::standWithMagnitude(const Layer &layer, const onnx::NodeProto &node) {
+  const bool images = !layer.window.empty(), turns = Attributes(node).integer("transB", 0) != 0;
   const std::string &result = node.output(0), scope = result + "/dora";
   const std::string x = dropped(node.input(0), scope);
-  const bool turns = Attributes(node).integer("transB", 0) != 0;
   const std::string weight = turns ? transposed(node.input(1), scope + "_W_t") : node.input(1);
-  const std::string base = nodeResult("MatMul", {x, weight}, result + "/base");
-  const std::string wide = besideRows(layer, x, scope),
+  const auto withWeight = [&](const std::string &from, const std::string &name) {
+    return images ? convolved(node, from, weight, name) : nodeResult("MatMul", {from, weight}, name);
+  };
+  const std::string base = withWeight(x, result + "/base");
+  const std::string wide = images ? besideImages(layer, node, x, scope) : besideRows(layer, x, scope),
                     added = nodeResult("Mul", {wide, floatNode(scope + "_scale", scale())}, scope + "_scaled"),
                     sum = nodeResult("Add", {base, added}, scope + "_sum");
   const std::string ratio =
       nodeResult("Div", {AdapterTensors(layer).magnitude, lengths(layer, scope)}, scope + "_ratio");
   std::vector<std::string> terms = {nodeResult("Mul", {sum, ratio}, scope + "_scaled_sum")};
-  if (x != node.input(0)) {
-    const std::string whole = nodeResult("MatMul", {node.input(0), weight}, scope + "_whole");
-    terms.push_back(nodeResult("Sub", {whole, base}, scope + "_dropped"));
-  }
-  if (node.op_type() == "Gemm" && node.input_size() > 2 && !node.input(2).empty())
-    terms.push_back(node.input(2));
+  if (x != node.input(0))
+    terms.push_back(nodeResult("Sub", {withWeight(node.input(0), scope + "_whole"), base}, scope + "_dropped"));
+  if (node.op_type() != "MatMul" && node.input_size() > 2 && !node.input(2).empty())
+    terms.push_back(images ? reshaped(node.input(2), layer.magnitudeShape(), scope + "_bias") : node.input(2));
   while (terms.size() > 2) {
     const std::string last = terms.back();
     terms.pop_back();
@@ -159,26 +176,44 @@ void AdapterNodes::standWithMagnitude(const Layer &layer, const onnx::NodeProto 
   finish(terms.size() > 1 ? "Add" : "Identity", terms, scope, result);
 }
 
-/// Of the weights of each output with what is added to them, [outputs], behind an Identity that is detached.
+/// What A and B add to the weight, as that lies, [outputs, ...window] of a convolution.
+std::string AdapterNodes::delta(const Layer &layer, const std::string &scope) {
+  std::string first = AdapterTensors(layer).first,
+              second = nodeResult("Mul", {AdapterTensors(layer).second, floatNode(scope + "_factor", scale())},
+                                  scope + "_B_scaled");
+  if (!layer.window.empty()) {
+    first = reshaped(first, {request.rank, layer.inputs}, scope + "_A_matrix");
+    second = reshaped(second, {layer.outputs, request.rank}, scope + "_B_matrix");
+  }
+  if (!layer.turned) {
+    const std::string left = transposed(first, scope + "_A_turned"), right = transposed(second, scope + "_B_turned");
+    return nodeResult("MatMul", {left, right}, scope + "_delta");
+  }
+  const std::string matrix = nodeResult("MatMul", {second, first}, scope + "_delta");
+  if (layer.window.empty())
+    return matrix;
+  std::vector<int64_t> shape = {layer.outputs};
+  shape.insert(shape.end(), layer.window.begin(), layer.window.end());
+  return reshaped(matrix, shape, scope + "_delta_windows");
+}
+
+/// Of the weights of each output with what is added to them, as the magnitude has them, behind an Identity that is
+/// detached.
 std::string AdapterNodes::lengths(const Layer &layer, const std::string &scope) {
-  const std::string second =
-      nodeResult("Mul", {AdapterTensors(layer).second, floatNode(scope + "_factor", scale())}, scope + "_B_scaled");
-  const std::string delta = layer.turned ? nodeResult("MatMul", {second, AdapterTensors(layer).first}, scope + "_delta")
-                                         : nodeResult("MatMul",
-                                                      {transposed(AdapterTensors(layer).first, scope + "_A_turned"),
-                                                       transposed(second, scope + "_B_turned")},
-                                                      scope + "_delta");
-  const std::string whole = nodeResult("Add", {layer.weight, delta}, scope + "_V");
-  const int64_t inputs = layer.turned ? 1 : 0;
+  const std::string added = delta(layer, scope), whole = nodeResult("Add", {layer.weight, added}, scope + "_V");
+  std::vector<int64_t> axes = {layer.turned ? 1 : 0}; // of inputs
+  for (size_t axis = 2; axis <= layer.window.size(); ++axis)
+    axes.push_back(static_cast<int64_t>(axis));
   const bool byInputs = opset >= 18;
   std::vector<std::string> operands = {whole};
   if (byInputs)
-    operands.push_back(constantNode(scope + "_axes", onnx::TensorProto::INT64,
-                                    std::string(reinterpret_cast<const char *>(&inputs), sizeof inputs), {1}));
-  const std::string length = nodeResult("ReduceL2", operands, scope + "_length");
+    operands.push_back(integersNode(scope + "_axes", axes));
+  std::string length = nodeResult("ReduceL2", operands, scope + "_length");
   setInteger(last(), "keepdims", 0);
   if (!byInputs)
-    setIntegers(last(), "axes", {inputs});
+    setIntegers(last(), "axes", axes);
+  if (!layer.window.empty())
+    length = reshaped(length, layer.magnitudeShape(), scope + "_lengths");
   const std::string result = nodeResult("Identity", {length}, scope + "_fixed");
   fixed.insert(result);
   return result;

@@ -37,6 +37,9 @@ private:
   std::string besideRows(const Layer &layer, const std::string &x, const std::string &scope);
   std::string besideImages(const Layer &layer, const onnx::NodeProto &node, const std::string &x,
                            const std::string &scope);
+  std::string convolved(const onnx::NodeProto &node, const std::string &x, const std::string &weight,
+                        const std::string &name);
+  std::string delta(const Layer &layer, const std::string &scope);
   std::string lengths(const Layer &layer, const std::string &scope);
   std::string dropped(const std::string &x, const std::string &scope);
   double scale() const;
@@ -47,6 +50,8 @@ private:
   std::string transposed(const std::string &matrix, const std::string &name);
   std::string constantNode(const std::string &name, int32_t type, const std::string &bytes,
                            const std::vector<int64_t> &shape = {});
+  std::string integersNode(const std::string &name, const std::vector<int64_t> &values);
+  std::string reshaped(const std::string &x, const std::vector<int64_t> &shape, const std::string &name);
   std::string floatNode(const std::string &name, double value);
   void finish(const char *op, const std::vector<std::string> &inputs, const std::string &name,
               const std::string &result);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Adapters as PEFT itself makes and trains them, for test/execute/peft-adapters.test: LoRA beside convolutions, DoRA beside matrices.
+"""Adapters as PEFT itself makes and trains them, for test/execute/peft-adapters.test: LoRA and DoRA beside convolutions and matrices.
 
     peft_adapters.py make FOLDER             writes FOLDER/model.onnx, base.safetensors and data/, and of each kind FOLDER/KIND-peft, a folder of PEFT's with adapters
                                              to begin with
@@ -40,7 +40,7 @@ def base(folder):
     return model
 
 
-KINDS = {"lora": {"target_modules": ["first", "second", "line", "bare"]}, "dora": {"target_modules": ["biased", "bare"], "use_dora": True}}
+KINDS = {"lora": {"target_modules": ["first", "second", "line", "bare"]}, "dora": {"target_modules": ["first", "second", "line", "biased", "bare"], "use_dora": True}}
 
 
 def make(folder):
@@ -114,8 +114,10 @@ def lengths(folder, file):
     for key, value in load_file(folder / file).items():
         if "magnitude" in key:
             found += 1
-            np.testing.assert_allclose(value.numpy(), weights[key.replace("lora_magnitude_vector", "weight")].norm(dim=1).numpy(), rtol=1e-6, err_msg=key)
-    assert found == 2
+            weight = weights[key.replace("lora_magnitude_vector", "weight")]
+            assert list(value.shape) == ([1, len(weight)] + [1] * (weight.dim() - 2) if weight.dim() > 2 else [len(weight)]), key
+            np.testing.assert_allclose(value.flatten().numpy(), weight.flatten(1).norm(dim=1).numpy(), rtol=1e-6, err_msg=key)
+    assert found == 5
 
 
 if __name__ == "__main__":
