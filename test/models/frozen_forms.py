@@ -80,7 +80,7 @@ def floats_of(folder, name, reference):
     """The weights that a program begins with, as floats: the forms that its source names."""
     from safetensors.torch import load_file
     held = load_file(folder / f"{name}.safetensors")
-    rows = re.findall(r'\{"([\w.]+)", .*, nullptr, \{(\d+), (\d+), (\d), (\d+), (\d+)(?:, Coding::(\w+))?\}\},', (folder / f"{name}.cpp").read_text())
+    rows = re.findall(r'\{"([\w.]+)",[^{}]*\snullptr,\s*\{(\d+), (\d+), (\d), (\d+), (\d+)(?:, Coding::(\w+))?\}\},', (folder / f"{name}.cpp").read_text())
     forms = {row[0]: (*map(int, row[1:6]), row[6]) for row in rows}
     weights = {}
     for key, value in reference.items():

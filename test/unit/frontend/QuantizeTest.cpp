@@ -70,8 +70,9 @@ TEST(Quantize, RefusesWhatIsNoFakeQuantization) {
                       " q = QuantizeLinear<axis = 1>(x, t, z)" +
                       real),
               HasSubstr("zero points that differ from channel to channel are not supported"));
-  EXPECT_THAT(errorOf("q = Constant<value = int8[2, 3] {1, 2, 3, 4, 5, 6}>() d = DequantizeLinear(q, s) h = Add(x, d)"),
-              HasSubstr("its weights are stored as integers"));
+  EXPECT_THAT(
+      errorOf("q = Constant<value = int32[2, 3] {1, 2, 3, 4, 5, 6}>() d = DequantizeLinear(q, s) h = Add(x, d)"),
+      HasSubstr("its weights are stored as integers"));
 }
 
 } // namespace
