@@ -148,7 +148,7 @@ std::string AdapterNodes::convolved(const onnx::NodeProto &node, const std::stri
 }
 
 /// DoRA (Liu et al. 2024): y = m / |V| * (x V) + bias with V = W + scale * A B, whose lengths |V| by outputs no
-/// gradient passes. As in PEFT, dropout is of all that the adapter adds: y = x W - x' W + m / |V| * (x' V) + bias.
+/// gradient passes. As in PEFT, dropout is of all that the adapter adds: y = m / |V| * (x' V) + (x - x') W + bias.
 void AdapterNodes::standWithMagnitude(const Layer &layer, const onnx::NodeProto &node) {
   const bool images = !layer.window.empty(), turns = Attributes(node).integer("transB", 0) != 0;
   const std::string &result = node.output(0), scope = result + "/dora";
@@ -165,7 +165,7 @@ void AdapterNodes::standWithMagnitude(const Layer &layer, const onnx::NodeProto 
       nodeResult("Div", {AdapterTensors(layer).magnitude, lengths(layer, scope)}, scope + "_ratio");
   std::vector<std::string> terms = {nodeResult("Mul", {sum, ratio}, scope + "_scaled_sum")};
   if (x != node.input(0))
-    terms.push_back(nodeResult("Sub", {withWeight(node.input(0), scope + "_whole"), base}, scope + "_dropped"));
+    terms.push_back(withWeight(nodeResult("Sub", {node.input(0), x}, scope + "_dropped"), scope + "_rest_base"));
   if (node.op_type() != "MatMul" && node.input_size() > 2 && !node.input(2).empty())
     terms.push_back(images ? reshaped(node.input(2), layer.magnitudeShape(), scope + "_bias") : node.input(2));
   while (terms.size() > 2) {

@@ -189,7 +189,8 @@ StringAttr magnitudeOf(train::AddOp sum) {
 class Search {
 public:
   /// Counts the readers of each variable behind transposes: a matrix that two ops read is no adapter's, for merging it
-  /// away would change the other reader. What only lengths are computed of, which no gradient passes, is read by none.
+  /// away would change the other reader. What only lengths are computed of, which no gradient passes, is read by none,
+  /// nor is what multiplies zeros, as DoRA's dropout leaves where nothing is dropped.
   explicit Search(func::FuncOp function) : function(function) {
     llvm::DenseSet<Operation *> detached;
     for (Operation &op : llvm::reverse(function.getBody().front()))
@@ -203,7 +204,7 @@ public:
           if (isa<train::TransposeOp>(user))
             values.push_back(user);
           else
-            uses[read.getVariable()] += !detached.contains(user);
+            uses[read.getVariable()] += !detached.contains(user) && !multipliesZeros(user);
     });
   }
 
@@ -260,6 +261,12 @@ private:
     return true;
   }
 
+  static bool multipliesZeros(Operation *op) {
+    auto difference = isa<train::MatmulOp, train::ConvOp>(op)
+                          ? withoutViews(op->getOperand(0)).getDefiningOp<train::SubOp>()
+                          : train::SubOp();
+    return difference && withoutViews(difference.getA()) == withoutViews(difference.getB());
+  }
   bool isAlone(const Weight &weight) const { return uses.lookup(weight.variable.getValue()) == 1; }
 
   func::FuncOp function;

@@ -5,6 +5,7 @@
                                              to begin with
     peft_adapters.py compare FOLDER KIND     that program KIND trained them as PEFT does: losses, gradients of the first step, tensors after the last; that PEFT reads what
                                              it wrote, and merges to what it merged
+    peft_adapters.py same FOLDER FILES       that exported models give the same, and not what the model gave in the beginning
     peft_adapters.py lengths FOLDER FILE     that the magnitudes in FILE are the lengths of the base's weights
 """
 import json
@@ -120,5 +121,14 @@ def lengths(folder, file):
     assert found == 5
 
 
+def same(folder, *paths):
+    import onnxruntime
+    x = np.load(folder / "data/input.npy")
+    begun, *outputs = (onnxruntime.InferenceSession(str(folder / path), providers=["CPUExecutionProvider"]).run(None, {"input": x})[0] for path in ("model.onnx", *paths))
+    for output in outputs[1:]:
+        np.testing.assert_allclose(output, outputs[0], rtol=1e-4, atol=1e-5)
+    assert np.abs(outputs[0] - begun).max() > 1e-3
+
+
 if __name__ == "__main__":
-    {"make": make, "compare": compare, "lengths": lengths}[sys.argv[1]](pathlib.Path(sys.argv[2]), *sys.argv[3:])
+    {"make": make, "compare": compare, "lengths": lengths, "same": same}[sys.argv[1]](pathlib.Path(sys.argv[2]), *sys.argv[3:])
