@@ -4,8 +4,12 @@
 // Adam's states are twice the bytes of the parameters, and idle but for one op a step. Without a home they are part of
 // the base, which no plan takes away.
 #include "passes/Passes.h"
+
+#include "ir/Buckets.h"
 #include "passes/analysis/Storages.h"
 #include "passes/planner/Profile.h"
+
+#include "llvm/ADT/StringSet.h"
 
 namespace sluice {
 #define GEN_PASS_DEF_HOMEVARIABLES
@@ -25,8 +29,8 @@ struct HomeVariables : sluice::impl::HomeVariablesBase<HomeVariables> {
   /// remark, since a user who named a home expects otherwise.
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    auto step = module.lookupSymbol<func::FuncOp>("step");
-    if (home == Space::Device || !step)
+    const auto steps = stepsOf(module);
+    if (home == Space::Device || steps.empty())
       return;
     Result<planner::Profile> known = planner::loadDevice(device, profile, home);
     if (!known) {
@@ -34,9 +38,10 @@ struct HomeVariables : sluice::impl::HomeVariablesBase<HomeVariables> {
       return signalPassFailure();
     }
     sentAny = false;
-    countReads(module);
-    for (auto update : llvm::make_early_inc_range(step.getOps<UpdateOp>()))
-      sendStates(update);
+    findWhatElseIsRead(module);
+    for (func::FuncOp step : steps)
+      for (auto update : llvm::make_early_inc_range(step.getOps<UpdateOp>()))
+        sendStates(update);
     if (sentAny)
       return;
     module.emitRemark() << "no optimizer state leaves the device for " << factsOf(home).label << ": those below "
@@ -44,16 +49,21 @@ struct HomeVariables : sluice::impl::HomeVariablesBase<HomeVariables> {
   }
 
 private:
-  /// How often each variable is read, by all functions.
-  void countReads(ModuleOp module) {
-    reads.clear();
-    module.walk([&](ReadOp read) { reads[read.getVariable()] += std::distance(read->use_begin(), read->use_end()); });
+  /// What is read by other ops than updates, in any function.
+  void findWhatElseIsRead(ModuleOp module) {
+    readElsewhere.clear();
+    module.walk([&](ReadOp read) {
+      if (!llvm::all_of(read->getUsers(), llvm::IsaPred<UpdateOp>))
+        readElsewhere.insert(read.getVariable());
+    });
   }
 
-  /// The variable of a state that only its update reads: averages are read by evaluation, too. Null: it stays.
+  /// The variable of a state that updates alone read, one in each step: averages are read by evaluation, too. Null: it
+  /// stays.
   VariableOp sent(Value state) {
     auto read = state.getDefiningOp<ReadOp>();
-    if (!read || bytes(state.getType()) < smallestMoved || reads.lookup(read.getVariable()) != 1)
+    if (!read || bytes(state.getType()) < smallestMoved || !read->hasOneUse() ||
+        readElsewhere.contains(read.getVariable()))
       return {};
     auto variable = getOperation().lookupSymbol<VariableOp>(read.getVariable());
     return variable && variable.getRole() == Role::Optimizer ? variable : VariableOp();
@@ -88,7 +98,7 @@ private:
   }
 
   bool sentAny = false;
-  llvm::StringMap<int64_t> reads;
+  llvm::StringSet<> readElsewhere;
 };
 
 } // namespace

@@ -10,6 +10,7 @@
 #include "passes/PartedRegion.h"
 #include "passes/Passes.h"
 
+#include "ir/Buckets.h"
 #include "ir/TensorName.h"
 
 namespace sluice {
@@ -173,10 +174,14 @@ private:
   void split(RowRegion &region) {
     auto function = cast<func::FuncOp>(region.loss->getParentOp());
     ModuleOp module = getOperation();
+    const Bucket largest = bucketsOf(module).back(); // which speaks for all of them
+    const bool isOfLargest = llvm::is_contained({largest.step, largest.evaluate}, function.getName());
     const std::string node = nodeName((*llvm::find_if(region.forward, llvm::IsaPred<MatmulOp>))->getLoc());
     if (!region.gradient && Withdrawal(region).run(module)) {
       ++withdrawn;
-      function.emitRemark() << "scores in parts are not kept: the program predicts none, and evaluates the loss alone";
+      if (isOfLargest)
+        function.emitRemark()
+            << "scores in parts are not kept: the program predicts none, and evaluates the loss alone";
     }
     const int64_t rows = region.rows, columns = cast<RankedTensorType>(region.loss.getX().getType()).getDimSize(1);
     const bool trains = region.gradient;
@@ -186,10 +191,11 @@ private:
       return;
     numberOps(function);
     Builder b(module.getContext());
-    module->setAttr(
-        partsAttribute,
-        b.getStringAttr(
-            (Twine(rows) + "x" + Twine(columns) + " scores of '" + node + "' in " + Twine(parts) + " parts").str()));
+    if (isOfLargest)
+      module->setAttr(
+          partsAttribute,
+          b.getStringAttr(
+              (Twine(rows) + "x" + Twine(columns) + " scores of '" + node + "' in " + Twine(parts) + " parts").str()));
   }
 };
 

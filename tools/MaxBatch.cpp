@@ -31,7 +31,7 @@ Trial tryBatch(const DriverOptions &options, OnnxFile &file, int64_t batch) {
   TrainingSpec spec = options.spec;
   spec.batch = batch;
   Compilation compilation;
-  if (Status imported = compilation.import(file, spec); !imported) {
+  if (Status imported = compilation.import(file, spec, options.buckets); !imported) {
     trial.error = imported.error();
     trial.notes = compilation.notes();
     return trial;

@@ -26,7 +26,7 @@ Status PlannedModel::linearize(ModelProblem &result) {
     return read.takeError();
   file = std::move(*read);
   result.inputs = inputsOf(options, modelFiles(file->path(), file->model()));
-  if (Status imported = compilation.import(*file, options.spec); !imported)
+  if (Status imported = compilation.import(*file, options.spec, options.buckets); !imported)
     return imported;
   if (compilation.run(Level::Linearized, options.pipeline)) {
     result.status = 0;

@@ -160,14 +160,9 @@ Status takeDims(const std::vector<std::string> &words, DriverOptions &o) {
 Status refuseBuckets(const DriverOptions &o) {
   if (o.buckets.names.empty())
     return Success{};
-  const std::pair<bool, const char *> others[] = {{o.maxBatch, "--max-batch"},
-                                                  {!o.spec.ranks.empty(), "--ranks"},
-                                                  {o.pipeline.stateHome != Space::Device, "--state-home"},
-                                                  {o.pipeline.errorBudget > 0, "--error-budget"},
-                                                  {o.pipeline.parts > 1 || o.pipeline.choosesParts, "--parts"},
+  const std::pair<bool, const char *> others[] = {{!o.spec.ranks.empty(), "--ranks"},
                                                   {!o.pipeline.profile.empty(), "--profile"},
-                                                  {o.emit == Emit::Library, "--emit=library"},
-                                                  {o.emit == Emit::Report, "--emit=report"}};
+                                                  {o.emit == Emit::Library, "--emit=library"}};
   for (const auto &[given, flag] : others)
     if (given)
       return Error{std::string("--dim with several shapes is not available yet with ") + flag +

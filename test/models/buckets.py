@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A model of sequences of many lengths, its data and PyTorch's losses on batches that are not filled up, for test/execute/buckets.test.
 
-    buckets.py make FOLDER [--steps N] [--samples N]    model.onnx, data.jsonl, test.jsonl, expected.json
+    buckets.py make FOLDER [--steps N] [--samples N] [--width N]    model.onnx, data.jsonl, test.jsonl, expected.json
     buckets.py compare FOLDER                           logs NAME.jsonl of programs against what expected.json has under NAME
 
 The model reads ids and a mask, attends from each token to all that the mask has, and scores the next one: neither the other sequences of a batch nor what
@@ -13,24 +13,24 @@ import pathlib
 
 import numpy
 
-VOCABULARY, WIDTH, LONGEST, BATCH, RATE, IGNORED = 23, 16, 24, 4, 0.1, -100
+VOCABULARY, LONGEST, BATCH, RATE, IGNORED = 23, 24, 4, 0.1, -100
 BUCKETS = (8, 12, 24)
 
 
-def network():
+def network(width=16):
     import torch
     from torch import nn
 
     class Reader(nn.Module):
         def __init__(self):
             super().__init__()
-            self.tokens, self.places = nn.Embedding(VOCABULARY, WIDTH), nn.Embedding(LONGEST, WIDTH)
-            self.query, self.key, self.value = (nn.Linear(WIDTH, WIDTH) for _ in range(3))
-            self.norm, self.head = nn.LayerNorm(WIDTH), nn.Linear(WIDTH, VOCABULARY)
+            self.tokens, self.places = nn.Embedding(VOCABULARY, width), nn.Embedding(LONGEST, width)
+            self.query, self.key, self.value = (nn.Linear(width, width) for _ in range(3))
+            self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, VOCABULARY)
 
         def forward(self, ids, mask):
             x = self.tokens(ids) + self.places(torch.arange(ids.shape[1], device=ids.device))
-            scores = self.query(x) @ self.key(x).transpose(1, 2) / WIDTH ** 0.5
+            scores = self.query(x) @ self.key(x).transpose(1, 2) / width ** 0.5
             scores = scores + (1 - mask.to(x.dtype))[:, None, :] * -1e9
             return self.head(self.norm(x + torch.softmax(scores, -1) @ self.value(x)))
 
@@ -94,9 +94,9 @@ def export(torch, model, path):
                       input_names=["ids", "mask"], output_names=["scores"], dynamic_axes=axes)
 
 
-def make(folder, steps, samples):
+def make(folder, steps, samples, width):
     import torch
-    model, data, test = network(), draw(samples, 1), draw(23, 2)
+    model, data, test = network(width), draw(samples, 1), draw(23, 2)
     first = {name: value.clone() for name, value in model.state_dict().items()}
     for name, lines in (("data", data), ("test", test)):
         (folder / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -128,5 +128,6 @@ if __name__ == "__main__":
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--steps", type=int, default=30)
     parser.add_argument("--samples", type=int, default=61)
+    parser.add_argument("--width", type=int, default=16)
     words = parser.parse_args()
-    make(words.folder, words.steps, words.samples) if words.what == "make" else compare(words.folder)
+    make(words.folder, words.steps, words.samples, words.width) if words.what == "make" else compare(words.folder)
