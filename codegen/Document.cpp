@@ -12,7 +12,7 @@ using namespace mlir;
 using namespace sluice;
 using namespace sluice::codegen;
 
-/// "_128" of "tokens=128": extents, which --dim reads as numbers, and an x between them.
+/// "_128" of "tokens=128": extents, which --dim reads as numbers, and an x between them; "_critic" of a turn's name.
 static std::string endingOf(const std::string &name) {
   return name.empty() ? "" : "_" + name.substr(name.rfind('=') + 1);
 }
@@ -22,7 +22,7 @@ static std::string endingOf(const std::string &name) {
 Document::Document(ModuleOp module, const EmitOptions &options, Names given)
     : module(module), options(options), names(std::move(given)), fused(names) {
   for (const train::Bucket &bucket : train::bucketsOf(module))
-    buckets.push_back({bucket.name, endingOf(bucket.name), module.lookupSymbol<sched::ProgramOp>(bucket.step),
+    buckets.push_back({bucket, bucket.name, endingOf(bucket.name), module.lookupSymbol<sched::ProgramOp>(bucket.step),
                        module.lookupSymbol<sched::ProgramOp>(bucket.evaluate)});
   step = buckets.back().step;
   evaluate = buckets.back().evaluate;

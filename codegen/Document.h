@@ -32,9 +32,10 @@ struct KeptBuffer {
   sluice::Comparison compared;
 };
 
-/// The programs of a bucket of shapes.
+/// The programs of a bucket of shapes, or of a turn.
 struct BucketPrograms {
-  std::string name;                        ///< "tokens=128"; empty where there is only one bucket
+  train::Bucket bucket;
+  std::string name;                        ///< its own; empty where there is only one
   std::string ending;                      ///< of the names of its functions and tables: "_128"; likewise
   mutable sched::ProgramOp step, evaluate; ///< the latter null where there is none
 };
@@ -48,9 +49,9 @@ public:
 
   // Handles of ops: MLIR's accessors are not const.
   mutable mlir::ModuleOp module;
-  mutable sched::ProgramOp step, evaluate; ///< of the largest bucket
+  mutable sched::ProgramOp step, evaluate; ///< of the largest bucket, or the last turn
   train::PlanAttr plan;                    ///< of that step
-  std::vector<BucketPrograms> buckets;     ///< from the smallest to the largest
+  std::vector<BucketPrograms> buckets;     ///< from the smallest to the largest, or turns in their order
   /// All of them, those of the largest bucket first.
   llvm::SmallVector<sched::ProgramOp> programs() const;
   const EmitOptions &options;
@@ -145,7 +146,7 @@ int printWork(const Document &document, llvm::raw_ostream &out);
 void printUpdates(const Document &document, llvm::function_ref<void(const llvm::Twine &, const llvm::Twine &)> line);
 int printKept(const Document &document, llvm::raw_ostream &out);
 // Of each bucket, in the order of the program's inputs and outputs; after these what classes weigh, and the buckets
-// where there are several.
+// or turns where there are several. Outputs are counted of the last one.
 int printInputs(const Document &document, llvm::raw_ostream &out);
 int printOutputs(const Document &document, llvm::raw_ostream &out);
 

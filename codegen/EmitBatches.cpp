@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the emitted program tells the runtime about batches: inputs and outputs of each bucket of shapes, and what
-// classes weigh.
+// What the emitted program tells the runtime about batches: inputs and outputs of each bucket of shapes or turn, and
+// what classes weigh.
 #include "codegen/Document.h"
 #include "ir/TensorName.h"
 
@@ -76,14 +76,21 @@ int printInputsOf(const Document &d, const BucketPrograms &bucket, llvm::raw_ost
   return count;
 }
 
-/// What classes weigh in the losses that weigh them: an array each, and one of all.
-void printClassWeights(const Document &d, llvm::raw_ostream &out) {
-  auto all = d.module->getAttrOfType<ArrayAttr>(train::classWeightsAttribute);
+/// Of the outputs as a bucket has them.
+SmallVector<train::OutputAttr> outputsOf(const Document &d, const BucketPrograms &bucket) {
+  const auto list = cast_or_null<ArrayAttr>(train::attributeOf(d.module, bucket.bucket, train::outputsAttribute));
+  return list ? llvm::to_vector(list.getAsRange<train::OutputAttr>()) : SmallVector<train::OutputAttr>();
+}
+
+/// What classes weigh in the losses that weigh them: an array each, and one of all. Turns have their own.
+void printClassWeights(const Document &d, const BucketPrograms &bucket, llvm::raw_ostream &out) {
+  const auto all = cast_or_null<ArrayAttr>(train::attributeOf(d.module, bucket.bucket, train::classWeightsAttribute));
   if (!all)
     return;
+  const std::string ending = bucket.bucket.repeats > 0 ? bucket.ending : "";
   std::string list;
   for (auto [number, weights] : llvm::enumerate(all.getAsRange<DenseF32ArrayAttr>())) {
-    const std::string name = weights.empty() ? "nullptr" : "classWeights" + std::to_string(number);
+    const std::string name = weights.empty() ? "nullptr" : "classWeights" + std::to_string(number) + ending;
     list += (list.empty() ? "" : ", ") + name;
     if (weights.empty())
       continue;
@@ -91,15 +98,15 @@ void printClassWeights(const Document &d, llvm::raw_ostream &out) {
     llvm::interleaveComma(weights.asArrayRef(), out, [&](float weight) { out << shortest(weight); });
     out << "};\n";
   }
-  for (size_t other = all.size(); other < train::outputsOf(d.module).size(); ++other)
+  for (size_t other = all.size(); other < outputsOf(d, bucket).size(); ++other)
     list += ", nullptr";
-  out << "static const float *const classWeights[] = {" << list << "};\n\n";
+  out << "static const float *const classWeights" << ending << "[] = {" << list << "};\n\n";
 }
 
 /// What the program predicts and compares. Returns the number of rows.
 int printOutputsOf(const Document &d, const BucketPrograms &bucket, llvm::raw_ostream &out) {
   int count = 0;
-  for (train::OutputAttr output : train::outputsOf(d.module)) {
+  for (train::OutputAttr output : outputsOf(d, bucket)) {
     if (output.getLoss().getValue() == "none") // the model's own loss
       continue;
     const auto orNone = [](const std::string &name) { return name.empty() ? std::string("none") : name; };
@@ -117,16 +124,39 @@ int printOutputsOf(const Document &d, const BucketPrograms &bucket, llvm::raw_os
   return count;
 }
 
+std::string predictedSeconds(const BucketPrograms &bucket) {
+  const auto plan = train::attr::get<train::attr::Plan>(bucket.step);
+  return llvm::formatv("{0:E}", plan.getSeconds().getValueAsDouble()).str();
+}
+
 /// The shapes that a batch may have.
 void printBuckets(const Document &d, int outputs, llvm::raw_ostream &out) {
-  if (d.buckets.size() == 1)
-    return;
   out << "// The shapes that a batch may have.\nstatic const Bucket buckets[] = {\n";
-  for (const BucketPrograms &bucket : d.buckets) {
-    const auto plan = train::attr::get<train::attr::Plan>(bucket.step);
+  for (const BucketPrograms &bucket : d.buckets)
     out << "    {" << stringLiteral(bucket.name) << ", inputs" << bucket.ending << ", "
-        << (outputs ? "outputs" + bucket.ending : "nullptr") << ", "
-        << llvm::formatv("{0:E}", plan.getSeconds().getValueAsDouble()) << "},\n";
+        << (outputs ? "outputs" + bucket.ending : "nullptr") << ", " << predictedSeconds(bucket) << "},\n";
+  out << "};\n\n";
+}
+
+/// Whether an evaluation counts right answers.
+bool countsAnswers(const BucketPrograms &turn) {
+  if (turn.evaluate)
+    for (auto buffer : turn.evaluate.getBody().getOps<sched::BufferOp>())
+      if (buffer.getResult() && *buffer.getResult() == 1)
+        return true;
+  return false;
+}
+
+/// What alternates; `outputs`: how many each has.
+void printTurns(const Document &d, ArrayRef<int> outputs, llvm::raw_ostream &out) {
+  out << "// Steps alternate: so many of a turn, then those of the next.\nstatic const TrainingTurn turns[] = {\n";
+  for (auto [turn, count] : llvm::zip(d.buckets, outputs)) {
+    const auto has = [&](const char *name) { return train::attributeOf(d.module, turn.bucket, name) != nullptr; };
+    out << "    {" << stringLiteral(turn.name) << ", " << turn.bucket.repeats << ", "
+        << (count ? "outputs" + turn.ending : "nullptr") << ", " << count << ", "
+        << (has(train::otherMeanAttribute) ? "true" : "false") << ", "
+        << (has(train::classWeightsAttribute) ? "classWeights" + turn.ending : "nullptr") << ", "
+        << (countsAnswers(turn) ? "true" : "false") << ", " << predictedSeconds(turn) << "},\n";
   }
   out << "};\n\n";
 }
@@ -135,16 +165,23 @@ void printBuckets(const Document &d, int outputs, llvm::raw_ostream &out) {
 
 int codegen::printInputs(const Document &d, llvm::raw_ostream &out) {
   int count = 0;
-  for (const BucketPrograms &bucket : d.buckets)
+  const ArrayRef<BucketPrograms> all(d.buckets); // turns have the same inputs
+  for (const BucketPrograms &bucket : train::hasTurns(d.module) ? all.take_back() : all)
     count = printInputsOf(d, bucket, out);
   return count;
 }
 
 int codegen::printOutputs(const Document &d, llvm::raw_ostream &out) {
-  int count = 0;
+  SmallVector<int> counts;
   for (const BucketPrograms &bucket : d.buckets)
-    count = printOutputsOf(d, bucket, out);
-  printClassWeights(d, out);
-  printBuckets(d, count, out);
-  return count;
+    counts.push_back(printOutputsOf(d, bucket, out));
+  const bool turns = train::hasTurns(d.module);
+  const ArrayRef<BucketPrograms> all(d.buckets);
+  for (const BucketPrograms &bucket : turns ? all : all.take_back())
+    printClassWeights(d, bucket, out);
+  if (turns)
+    printTurns(d, counts, out);
+  else if (d.buckets.size() > 1)
+    printBuckets(d, counts.back(), out);
+  return counts.back();
 }

@@ -209,7 +209,7 @@ void printProgram(const Document &d, llvm::raw_ostream &out, int inputs, int row
   const int work = printWork(d, out), kept = printKept(d, out), tied = printTiedNames(d, out),
             adapters = printAdapters(d, out);
   const size_t engines = printEngines(d, out);
-  const int outputs = printOutputs(d, out), buckets = d.buckets.size() > 1 ? static_cast<int>(d.buckets.size()) : 0;
+  const int outputs = printOutputs(d, out), several = d.buckets.size() > 1 ? static_cast<int>(d.buckets.size()) : 0;
   auto seconds = [](FloatAttr value) { return llvm::formatv("{0:E}", value.getValueAsDouble()).str(); };
   static const char *const rules[] = {"Sgd", "Adam", "AdamW", "Adagrad", "RmsProp", "Lamb", "Lion"};
   auto rule = train::symbolizeUpdateRule(moduleWord(d, "train.optimizer", "sgd"));
@@ -259,8 +259,9 @@ void printProgram(const Document &d, llvm::raw_ostream &out, int inputs, int row
     line("exportTemplate", stringLiteral(d.options.exportTemplate));
   line("optimizer", Twine("Program::Optimizer::") + rules[static_cast<size_t>(rule.value_or(train::UpdateRule::Sgd))]);
   if (d.module->hasAttr(train::classWeightsAttribute))
-    line("classWeights", "classWeights");
-  table("buckets", "bucketCount", buckets);
+    line("classWeights", "classWeights" + (train::hasTurns(d.module) ? d.buckets.back().ending : ""));
+  table("buckets", "bucketCount", train::hasTurns(d.module) ? 0 : several);
+  table("turns", "turnCount", train::hasTurns(d.module) ? several : 0);
   out << "};\n\n} // namespace\n\n";
   printEntry(d, out);
 }

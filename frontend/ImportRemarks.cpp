@@ -12,7 +12,7 @@ namespace {
 
 /// Scores [batch, tokens, classes] of ids [batch, tokens] have their classes last, which the default loss has second.
 void remarkOnTokens(ModuleOp module, const TrainingSpec &spec, std::vector<std::string> &remarks) {
-  if (!spec.losses.empty() || spec.loss != AttachedLoss::SoftmaxCrossEntropy)
+  if (!spec.losses.empty() || !spec.turns.empty() || spec.loss != AttachedLoss::SoftmaxCrossEntropy)
     return;
   std::string remark;
   module.walk([&](train::SoftmaxCrossEntropyOp loss) {

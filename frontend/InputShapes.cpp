@@ -279,13 +279,14 @@ private:
       const auto said = spec.batchDims.find(output.name);
       const auto proto = std::find_if(model.output().begin(), model.output().end(),
                                       [&](const auto &one) { return one.name() == output.name; });
-      if (endsInOwnLoss(spec) && said != spec.batchDims.end())
+      const bool isLoss = isOwnLoss(spec, output.name);
+      if (isLoss && said != spec.batchDims.end())
         return Error{"--batch-dim " + output.name + ": with --loss=none the output is the loss, which has no samples"};
       if (said != spec.batchDims.end())
         output.batchDim = said->second;
       else if (unbatched)
         output.batchDim = TrainingSpec::noBatch;
-      else if (proto != model.output().end() && proto->type().has_tensor_type() && !endsInOwnLoss(spec))
+      else if (proto != model.output().end() && proto->type().has_tensor_type() && !isLoss)
         output.batchDim = samples.of(*proto);
     }
     samples.remark(graph);

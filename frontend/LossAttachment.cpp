@@ -238,16 +238,22 @@ Status nameOutputs(const OnnxFile &file, TrainingSpec &spec) {
   std::string names;
   for (const auto &output : graph.output())
     names += (names.empty() ? "'" : ", '") + output.name() + "'";
-  for (OutputLoss &loss : spec.losses) {
+  std::vector<OutputLoss *> losses;
+  for (OutputLoss &loss : spec.losses)
+    losses.push_back(&loss);
+  for (TurnRequest &turn : spec.turns)
+    for (OutputLoss &loss : turn.losses)
+      losses.push_back(&loss);
+  for (OutputLoss *loss : losses) {
     int place = 0;
-    if (!parseNumber(loss.output, place) || isValue(loss.output))
+    if (!parseNumber(loss->output, place) || isValue(loss->output))
       continue;
     if (place < 0 || place >= graph.output_size())
-      return Error{"--loss=" + loss.output + "=" + toString(loss.kind) +
+      return Error{"--loss=" + loss->output + "=" + toString(loss->kind) +
                    " names an output by its place, from 0 on; the "
                    "model's outputs are " +
                    names};
-    loss.output = graph.output(place).name();
+    loss->output = graph.output(place).name();
   }
   return Success{};
 }

@@ -173,7 +173,13 @@ Status parseLosses(const std::vector<std::string> &words, TrainingSpec &spec) {
 }
 
 std::vector<OutputLoss> lossesOf(const TrainingSpec &spec) {
-  std::vector<OutputLoss> losses = spec.losses;
+  std::vector<OutputLoss> losses;
+  for (const TurnRequest &turn : spec.turns)
+    for (OutputLoss &loss : lossesOf(specOfTurn(spec, turn)))
+      losses.push_back(std::move(loss));
+  if (!losses.empty())
+    return losses;
+  losses = spec.losses;
   if (losses.empty()) {
     losses.emplace_back();
     losses[0].kind = spec.loss;
@@ -191,6 +197,17 @@ std::vector<OutputLoss> lossesOf(const TrainingSpec &spec) {
   return losses;
 }
 
-bool endsInOwnLoss(const TrainingSpec &spec) { return lossesOf(spec)[0].kind == AttachedLoss::None; }
+bool endsInOwnLoss(const TrainingSpec &spec) {
+  const std::vector<OutputLoss> losses = lossesOf(spec);
+  return std::any_of(losses.begin(), losses.end(),
+                     [](const OutputLoss &loss) { return loss.kind == AttachedLoss::None; });
+}
+
+bool isOwnLoss(const TrainingSpec &spec, const std::string &output) {
+  const std::vector<OutputLoss> losses = lossesOf(spec);
+  return std::any_of(losses.begin(), losses.end(), [&](const OutputLoss &loss) {
+    return loss.kind == AttachedLoss::None && (loss.output.empty() || loss.output == output);
+  });
+}
 
 } // namespace sluice

@@ -131,6 +131,8 @@ Status chooseOutputs(const onnx::GraphProto &proto, const TrainingSpec &spec, On
   }
   for (const OutputLoss &loss : lossesOf(spec)) {
     const std::string name = loss.output.empty() ? proto.output(0).name() : loss.output;
+    if (!made.count(name) && !spec.turns.empty())
+      return Error{"--turn: loss=" + name + " names no value of the graph; the model's outputs are " + outputs};
     if (!made.count(name))
       return Error{(spec.output.empty() ? "--loss=" + name + "=" + toString(loss.kind) : "--output=" + name) +
                    " names no value of the graph; the model's outputs are " + outputs};
@@ -178,6 +180,36 @@ std::pair<const onnx::NodeProto *, int> OnnxGraph::readerBehindViews(const std::
   return reader == firstReader.end() ? std::pair<const onnx::NodeProto *, int>() : reader->second;
 }
 
+/// What nodes read first, and more than once.
+static void noteReaders(OnnxGraph &graph) {
+  graph.firstReader.clear();
+  graph.readTwice.clear();
+  for (const onnx::NodeProto *node : graph.nodes)
+    for (int i = 0; i < node->input_size(); ++i)
+      if (!node->input(i).empty())
+        if (!graph.firstReader.emplace(node->input(i), std::pair(node, i)).second)
+          graph.readTwice.insert(node->input(i));
+}
+
+OnnxGraph OnnxGraph::ofTurn(const OnnxFile &file, const TrainingSpec &turn) const {
+  const onnx::GraphProto &proto = file.model().graph();
+  OnnxGraph own = *this;
+  own.outputs.clear();
+  own.otherOutputs.clear();
+  own.nodes.clear();
+  own.otherNodes.clear();
+  for (const OutputLoss &loss : lossesOf(turn))
+    if (!own.output(loss.output))
+      own.outputs.push_back(*output(loss.output));
+  for (const auto &named : proto.output())
+    if (!own.output(named.name()))
+      own.otherOutputs.push_back(named.name());
+  const std::set<std::string> live = findLive(proto, own);
+  noteReaders(own);
+  findOthers(proto, live, own);
+  return own;
+}
+
 /// Each part needs those before it: outputs decide which nodes are live, these which inputs are asked for shapes, and
 /// roles look at all readers of a tensor. Shapes of values between are not known yet.
 Result<OnnxGraph> OnnxGraph::build(const OnnxFile &file, const TrainingSpec &spec) {
@@ -186,11 +218,7 @@ Result<OnnxGraph> OnnxGraph::build(const OnnxFile &file, const TrainingSpec &spe
   if (Status chosen = chooseOutputs(proto, spec, graph); !chosen)
     return chosen.takeError();
   std::set<std::string> live = findLive(proto, graph);
-  for (const onnx::NodeProto *node : graph.nodes)
-    for (int i = 0; i < node->input_size(); ++i)
-      if (!node->input(i).empty())
-        if (!graph.firstReader.emplace(node->input(i), std::pair(node, i)).second)
-          graph.readTwice.insert(node->input(i));
+  noteReaders(graph);
   std::set<std::string> initializers;
   for (const auto &initializer : proto.initializer())
     initializers.insert(initializer.name());

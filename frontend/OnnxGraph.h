@@ -63,6 +63,8 @@ struct OnnxGraph {
 
   /// Errors lack the file's path; they name the flags that would help.
   static Result<OnnxGraph> build(const OnnxFile &file, const TrainingSpec &spec);
+  /// What of a graph of several turns one of them computes, with the inputs and roles of all. `turn`: specOfTurn().
+  OnnxGraph ofTurn(const OnnxFile &file, const TrainingSpec &turn) const;
 };
 
 } // namespace sluice

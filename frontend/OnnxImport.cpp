@@ -17,7 +17,9 @@
 #include "frontend/LossAttachment.h"
 #include "frontend/Refusals.h"
 #include "frontend/RoleReport.h"
+#include "frontend/SpecAttributes.h"
 #include "frontend/TiedNames.h"
+#include "frontend/Turns.h"
 #include "ir/TensorName.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
@@ -56,7 +58,14 @@ void removeDead(func::FuncOp function) {
       op.erase();
 }
 
-/// One import: the module, and what both of its functions share.
+/// What a step and its evaluation are imported from: all that is trained, or what one turn computes.
+struct Imported {
+  TrainingSpec spec;
+  OnnxGraph graph;
+  std::string step = "step", evaluate = "evaluate"; ///< symbols
+};
+
+/// One import: the module, and what all of its functions share.
 class GraphImport {
 public:
   GraphImport(MLIRContext &context, const OnnxFile &file, const TrainingSpec &spec, const HandRoles &hand,
@@ -66,11 +75,10 @@ public:
         variables(*module, spec, hand, graph.constantsAreWeights) {}
 
   Result<OwningOpRef<ModuleOp>> run(ImportReport &report) {
-    setAttributes();
+    setAttributes(*module, spec, graph);
     llvm::append_range(report.remarks, graph.remarks);
-    for (bool training : {true, false})
-      if (Status imported = importFunction(training, report.notes); !imported)
-        return imported.takeError();
+    if (Status imported = spec.turns.empty() ? importBoth({spec, graph}, report) : importTurns(report); !imported)
+      return imported.takeError();
     variables.removeUnused();
     noteAdapters(*module);
     if (Status known = checkMagnitudes(*module); !known)
@@ -78,6 +86,8 @@ public:
     variables.setTied(tiedNames(file.model().graph(), graph));
     if (Status roles = reportRoles(graph, variables, hand, report.remarks); !roles)
       return roles.takeError();
+    if (Status noted = noteTurns(*module, spec, hand, turns, report.remarks); !noted)
+      return noted.takeError();
     if (spec.frozen)
       if (Status given = giveForms(*module, variables.frozen(), *spec.frozen, report.remarks); !given)
         return given.takeError();
@@ -132,33 +142,29 @@ public:
   }
 
 private:
-  void setAttributes() {
-    auto set = [&](const char *name, const std::string &value) {
-      (*module)->setAttr(name, builder.getStringAttr(value));
-    };
-    set("train.optimizer", toString(spec.optimizer));
-    set("train.precision", spec.precision);
-    for (const auto &[name, wanted] : {std::pair{"train.clip_norm", spec.clipNorm},
-                                       {"train.accumulate", spec.accumulate},
-                                       {"train.average", spec.average}})
-      if (wanted)
-        (*module)->setAttr(name, builder.getUnitAttr());
-    if (!spec.ranks.empty()) {
-      set(train::ranksAttribute, spec.ranks);
-      if (spec.shares > 0)
-        (*module)->setAttr(train::sharesAttribute, builder.getI64IntegerAttr(spec.shares));
-      if (spec.accumulate)
-        (*module)->setAttr(train::sumsAttribute, builder.getI64IntegerAttr(spec.batchSums));
+  Status importBoth(const Imported &from, ImportReport &report) {
+    for (bool training : {true, false})
+      if (Status imported = importFunction(from, training, report.notes); !imported)
+        return imported;
+    return Success{};
+  }
+
+  /// A step and an evaluation for each turn, the last one's under the names of a program without turns.
+  Status importTurns(ImportReport &report) {
+    for (const TurnRequest &turn : spec.turns) {
+      const bool isLast = &turn == &spec.turns.back();
+      const TrainingSpec own = specOfTurn(spec, turn);
+      const std::string ending = isLast ? "" : "." + turn.name;
+      Imported from{own, graph.ofTurn(file, own), "step" + ending, "evaluate" + ending};
+      if (Status imported = importBoth(from, report); !imported)
+        return Error{imported.error() + " (turn '" + turn.name + "')"};
+      turns.push_back({from.step, from.evaluate, takeOutputAttributes(*module, /*leave=*/isLast)});
     }
-    SmallVector<StringRef> shared;
-    for (const GraphInput &input : graph.inputs)
-      if (input.shared)
-        shared.push_back(input.name);
-    train::setShared(*module, shared);
+    return shareArguments(*module);
   }
 
   /// Arguments are inputs in the file's order, batch first; targets are added when losses are attached.
-  Result<func::FuncOp> declare(bool training) {
+  Result<func::FuncOp> declare(const std::string &symbol) {
     SmallVector<Type> types;
     SmallVector<std::string> names;
     for (const GraphInput &input : graph.inputs) {
@@ -170,8 +176,7 @@ private:
       names.push_back(input.name);
     }
     builder.setInsertionPointToEnd(module->getBody());
-    auto function = func::FuncOp::create(builder, module->getLoc(), training ? "step" : "evaluate",
-                                         builder.getFunctionType(types, {}));
+    auto function = func::FuncOp::create(builder, module->getLoc(), symbol, builder.getFunctionType(types, {}));
     Block *block = function.addEntryBlock();
     for (auto [argument, name] : llvm::zip(block->getArguments(), names)) {
       function.setArgAttr(argument.getArgNumber(), "train.name", builder.getStringAttr(name));
@@ -181,7 +186,7 @@ private:
   }
 
   /// A function with its arguments and the tensors of the file.
-  FunctionImport begin(func::FuncOp function, bool training) {
+  FunctionImport begin(func::FuncOp function, const OnnxGraph &graph, const TrainingSpec &spec, bool training) {
     OpBuilder body = OpBuilder::atBlockEnd(&function.getBody().front());
     FunctionImport state{file, graph, spec, variables, body, training, RandomDraws(file.model().graph())};
     for (auto [input, argument] : llvm::zip(graph.inputs, function.getArguments()))
@@ -193,12 +198,13 @@ private:
 
   /// After a refused node the rest is imported as if its results were those that ONNX's own inference gives, so that
   /// one run tells all that is not supported.
-  Status importFunction(bool training, std::vector<std::string> &notes) {
-    Result<func::FuncOp> declared = declare(training);
+  Status importFunction(const Imported &from, bool training, std::vector<std::string> &notes) {
+    const OnnxGraph &graph = from.graph;
+    Result<func::FuncOp> declared = declare(training ? from.step : from.evaluate);
     if (!declared)
       return declared.takeError();
     func::FuncOp function = *declared;
-    FunctionImport state = begin(function, training);
+    FunctionImport state = begin(function, graph, from.spec, training);
     ScopedDiagnosticHandler handler(builder.getContext(), [&](Diagnostic &message) {
       std::string &text = state.error.empty() ? state.error : diagnostic;
       text = message.str();
@@ -235,6 +241,7 @@ private:
   OpBuilder builder;
   OwningOpRef<ModuleOp> module;
   Variables variables;
+  std::vector<ImportedTurn> turns;
   bool flattens = false; ///< only values that are known when compiling are asked for
   std::string diagnostic;
 };
@@ -281,11 +288,11 @@ std::vector<std::string> outputNames(const OnnxGraph &graph) {
 /// By a module of its own, which is thrown away: only values and shapes of it are asked for. Errors are left to the
 /// import of the flat graph.
 Status GraphImport::flatten(OnnxFile &changed, Unflattened &refused) {
-  Result<func::FuncOp> declared = declare(/*training=*/true);
+  Result<func::FuncOp> declared = declare("step");
   if (!declared)
     return declared.takeError();
   flattens = true;
-  FunctionImport state = begin(*declared, /*training=*/true);
+  FunctionImport state = begin(*declared, graph, spec, /*training=*/true);
   ScopedDiagnosticHandler handler(builder.getContext(), [](Diagnostic &) { return success(); });
   StepValues values(*this, state);
   return Flattening(changed, values, spec.limits, refused).run(outputNames(graph));

@@ -17,7 +17,7 @@ using Names = std::vector<std::string>;
 struct Roles {
   Names trained, frozen, byRule, chosen, states;
   Names halfBiases; ///< of the trained ones
-  size_t constants = 0;
+  size_t constants = 0, inNoTurn = 0;
 };
 
 /// Counts each tensor once, by its variables where it has some: a tensor that one node trains and another reads as a
@@ -46,6 +46,8 @@ Roles rolesOf(const OnnxGraph &graph, const Variables &variables, const HandRole
       continue;
     if (hand.freezes(name))
       roles.frozen.push_back(name);
+    else if (held == graph.roles.held.end() && constant.count(name) && hand.isInNoTurn(name))
+      ++roles.inNoTurn;
     else if (held == graph.roles.held.end() ? constant.count(name) > 0 : isByRule(held->second))
       roles.byRule.push_back(name);
     else
@@ -170,9 +172,10 @@ Status reportRoles(const OnnxGraph &graph, const Variables &variables, const Han
       held += (held.empty() ? " (" : ", ") + std::to_string(count) + why;
   };
   add(roles.frozen.size(), hand.adapters.empty() ? " by --freeze" : " beside adapters");
+  add(roles.inNoTurn, " in no turn");
   add(roles.constants, roles.constants == 1 ? " constant of the graph" : " constants of the graph");
   add(roles.byRule.size(), " by rule: " + someOf(roles.byRule));
-  const size_t count = roles.frozen.size() + roles.constants + roles.byRule.size();
+  const size_t count = roles.frozen.size() + roles.inNoTurn + roles.constants + roles.byRule.size();
   std::string line = counted(roles.trained.size(), "tensor") + (roles.trained.size() == 1 ? " is" : " are") +
                      " trained, " + std::to_string(count) + (count == 1 ? " is" : " are") + " held fixed" +
                      (held.empty() ? "" : held + ")");

@@ -254,7 +254,23 @@ Result<HandRoles> HandRoles::of(const TrainingSpec &spec) {
   auto train = NamePatterns::compile("--train", spec.train);
   if (!freeze || !train)
     return !freeze ? freeze.takeError() : train.takeError();
-  return HandRoles{std::move(*freeze), std::move(*train), {spec.adapterParts.begin(), spec.adapterParts.end()}};
+  std::vector<NamePatterns> turns;
+  for (const TurnRequest &turn : spec.turns) {
+    auto own = NamePatterns::compile("--turn " + turn.name + ",...,train", {NamePattern(turn.train)});
+    if (!own)
+      return own.takeError();
+    turns.push_back(std::move(*own));
+  }
+  return HandRoles{
+      std::move(*freeze), std::move(*train), std::move(turns), {spec.adapterParts.begin(), spec.adapterParts.end()}};
+}
+
+std::vector<size_t> HandRoles::turnsOf(std::string_view name) const {
+  std::vector<size_t> found;
+  for (size_t i = 0; i < turns.size(); ++i)
+    if (matches(turns[i], name))
+      found.push_back(i);
+  return found;
 }
 
 bool HandRoles::matches(const NamePatterns &patterns, std::string_view name) const {

@@ -21,11 +21,16 @@ struct FileTensor;
 /// all else. A tensor is meant by any of its names.
 struct HandRoles {
   NamePatterns freeze, train;
+  std::vector<NamePatterns> turns;                                        ///< what each turn trains; none: all steps do
   std::map<std::string, AdapterPart, std::less<>> adapters;               ///< those that --adapter added
   std::map<std::string, std::vector<std::string>, std::less<>> tied = {}; ///< other names of tensors (TiedNames.h)
   static Result<HandRoles> of(const TrainingSpec &spec);
   bool freezes(std::string_view name) const { return !adapters.count(name) && isFrozen(name) && !isTrained(name); }
   bool trains(std::string_view name) const { return adapters.count(name) || (isTrained(name) && !isFrozen(name)); }
+  /// The turns whose expressions match one of the tensor's names.
+  std::vector<size_t> turnsOf(std::string_view name) const;
+  /// Whether no turn trains what else would be trained.
+  bool isInNoTurn(std::string_view name) const { return !turns.empty() && turnsOf(name).empty(); }
   /// These and their other names.
   std::vector<std::string> withTied(std::vector<std::string> names) const;
   std::optional<AdapterPart> adapterPart(std::string_view name) const {

@@ -53,6 +53,19 @@ struct OutputLoss {
   CtcOptions ctc = {};
 };
 
+/// The words of --turn.
+constexpr char turnForm[] = "NAME,loss=OUTPUT[=NAME...][,steps=K],train=REGEX";
+
+/// --turn: steps with losses and parameters of their own, which alternate with those of other turns; see ir/Buckets.h.
+struct TurnRequest {
+  static constexpr int64_t mostSteps = 1 << 20;
+
+  std::string name;               ///< letters, digits and _
+  std::vector<OutputLoss> losses; ///< one alone if the model's own is among them
+  std::string train;              ///< regular expression of whole names of parameters
+  int64_t steps = 1;              ///< in a row, before those of the next turn
+};
+
 /// Whether targets of bce-with-logits mean something by this number.
 constexpr bool isAnswer(int64_t number) { return number == 0 || number == 1; }
 
@@ -89,10 +102,11 @@ struct FrozenForm {
 
 /// What to train and how, by the flags of sluicec, as far as the import is concerned.
 struct TrainingSpec {
-  static constexpr size_t mostLosses = 32;
+  static constexpr size_t mostLosses = 32, mostTurns = 16;
 
   AttachedLoss loss = AttachedLoss::SoftmaxCrossEntropy;
   std::vector<OutputLoss> losses; ///< --loss as words say it: in place of `loss`
+  std::vector<TurnRequest> turns; ///< --turn, in their order: in place of both
   std::string output; ///< --output: the value that the loss is attached to and predictions are; empty: the first output
   std::optional<int64_t> ignoreIndex; ///< --ignore-index: of losses that know one, unless they have their own
   std::vector<double> classWeights;   ///< --class-weights: of cross-entropies, unless they have their own
@@ -127,13 +141,21 @@ struct TrainingSpec {
   std::optional<FrozenForm> frozen; ///< --frozen
 };
 
-/// What is attached, one loss or several; one alone has an empty output where --output does not say it.
+/// What is attached, one loss or several; one alone has an empty output where --output does not say it. Those of all
+/// turns where there are some.
 std::vector<OutputLoss> lossesOf(const TrainingSpec &spec);
-/// Whether the model ends in its own loss.
+/// Whether the model ends in its own loss, in any of its turns.
 bool endsInOwnLoss(const TrainingSpec &spec);
+/// Whether this output is the model's own loss.
+bool isOwnLoss(const TrainingSpec &spec, const std::string &output);
+/// The spec of a program that has the steps of one turn alone.
+TrainingSpec specOfTurn(const TrainingSpec &spec, const TurnRequest &turn);
 
 /// Takes the words of --loss, `[OUTPUT=]NAME[,option=value...]` each; more than one name their outputs.
 Status parseLosses(const std::vector<std::string> &words, TrainingSpec &spec);
+
+/// Takes the words of --turn, two at least, see turnForm; the expression is the rest of a word.
+Status parseTurns(const std::vector<std::string> &words, TrainingSpec &spec);
 
 /// The words of the command line, as the flags take them. An unknown word is an error that lists the known ones.
 Result<AttachedLoss> parseLoss(const std::string &word);

@@ -77,7 +77,7 @@ Init Variables::firstValue(const Source &source, const Use &use) const {
 
 /// The first rule that holds decides: state comes before all flags, since steps write it, and --freeze before --train.
 /// Infinities are held even against --train: a step would make NaN of them.
-Variables::Decision Variables::decide(const Source &source, const Use &use, const std::string &user) const {
+Variables::Decision Variables::decideAlone(const Source &source, const Use &use, const std::string &user) const {
   static const char *const kinds[] = {"weight", "bias",   "scale",        "table",           "summand",
                                       "factor", "branch", "running mean", "running variance"};
   std::string what = std::string(kinds[use.kind]) + " of " + user;
@@ -114,8 +114,21 @@ Variables::Decision Variables::decide(const Source &source, const Use &use, cons
   return {Role::Parameter, firstValue(source, use), what};
 }
 
+/// What would be trained and is in no turn is held as by --freeze.
+Variables::Decision Variables::decide(const Source &source, const Use &use, const std::string &user) const {
+  Decision alone = decideAlone(source, use, user);
+  if (alone.role != Role::Parameter || !hand.isInNoTurn(source.name))
+    return alone;
+  return {Role::Constant, Init::File, "trained in no turn, " + alone.reason};
+}
+
 /// The module's functions share its symbols.
-static bool isFunctionName(const std::string &symbol) { return symbol == "step" || symbol == "evaluate"; }
+bool Variables::isFunctionName(const std::string &symbol) const {
+  const auto isOf = [&](const TurnRequest &turn) {
+    return symbol == "step." + turn.name || symbol == "evaluate." + turn.name;
+  };
+  return symbol == "step" || symbol == "evaluate" || std::any_of(spec.turns.begin(), spec.turns.end(), isOf);
+}
 
 /// The ONNX name, unless a function or another variable has it.
 std::string Variables::symbolFor(const Source &source, bool isState) const {

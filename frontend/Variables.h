@@ -64,7 +64,10 @@ private:
     std::string reason;
   };
   Decision decide(const Source &source, const Use &use, const std::string &user) const;
+  /// The same before turns are asked.
+  Decision decideAlone(const Source &source, const Use &use, const std::string &user) const;
   train::Init firstValue(const Source &source, const Use &use) const;
+  bool isFunctionName(const std::string &symbol) const;
   std::string symbolFor(const Source &source, bool isState) const;
   train::VariableOp create(const Source &source, const Use &use, const Decision &decision, const std::string &symbol);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Verifiers of the attributes that passes attach (attr:: in Train.h), see the dialect's description. Later passes read
 // them unchecked.
+#include "ir/Buckets.h"
 #include "ir/Train.h"
 
 using namespace mlir;
@@ -191,7 +192,7 @@ void sluice::train::addIdLimit(ModuleOp module, StringRef input, IdLimit limit) 
   module->setAttr(idLimits, list.getDictionary(module.getContext()));
 }
 
-static constexpr llvm::StringLiteral outputList = "train.outputs", adapterList = "train.adapters";
+static constexpr llvm::StringLiteral adapterList = "train.adapters";
 
 template <typename Attr> static SmallVector<Attr> listOf(ModuleOp module, StringRef name) {
   auto list = module->getAttrOfType<ArrayAttr>(name);
@@ -203,8 +204,12 @@ template <typename Attr> static void setList(ModuleOp module, StringRef name, Ar
   module->setAttr(name, Builder(module.getContext()).getArrayAttr(list));
 }
 
-SmallVector<OutputAttr> sluice::train::outputsOf(ModuleOp module) { return listOf<OutputAttr>(module, outputList); }
-void sluice::train::setOutputs(ModuleOp module, ArrayRef<OutputAttr> outputs) { setList(module, outputList, outputs); }
+SmallVector<OutputAttr> sluice::train::outputsOf(ModuleOp module) {
+  return listOf<OutputAttr>(module, outputsAttribute);
+}
+void sluice::train::setOutputs(ModuleOp module, ArrayRef<OutputAttr> outputs) {
+  setList(module, outputsAttribute, outputs);
+}
 SmallVector<AdapterAttr> sluice::train::adaptersOf(ModuleOp module) { return listOf<AdapterAttr>(module, adapterList); }
 void sluice::train::setAdapters(ModuleOp module, ArrayRef<AdapterAttr> adapters) {
   setList(module, adapterList, adapters);

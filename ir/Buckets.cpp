@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The attribute is [[name, @step, @evaluate], ..], in plain values here.
+// Sets of extents are [[name, @step, @evaluate], ..], turns dictionaries; both are plain values here.
 #include "ir/Buckets.h"
 
 #include "mlir/IR/Builders.h"
@@ -8,45 +8,94 @@ using namespace mlir;
 using namespace sluice;
 using namespace sluice::train;
 
-static constexpr llvm::StringLiteral list = "train.buckets";
+static constexpr llvm::StringLiteral extentList = "train.buckets", turnList = "train.turns";
 
-// No verifier knows the list: entries of another form are left out.
+static void addExtents(ArrayAttr entry, std::vector<Bucket> &buckets) {
+  if (entry.size() != 3)
+    return;
+  const auto name = dyn_cast<StringAttr>(entry[0]);
+  const auto step = dyn_cast<FlatSymbolRefAttr>(entry[1]), evaluate = dyn_cast<FlatSymbolRefAttr>(entry[2]);
+  if (name && step && evaluate)
+    buckets.push_back({name.str(), step.getValue().str(), evaluate.getValue().str()});
+}
+
+static void addTurn(DictionaryAttr entry, std::vector<Bucket> &buckets) {
+  const auto name = entry.getAs<StringAttr>("name");
+  const auto step = entry.getAs<FlatSymbolRefAttr>("step"), evaluate = entry.getAs<FlatSymbolRefAttr>("evaluate");
+  const auto steps = entry.getAs<IntegerAttr>("steps");
+  const auto trains = entry.getAs<ArrayAttr>("trains");
+  if (!name || !step || !evaluate || !steps || steps.getInt() < 1 || !trains)
+    return;
+  auto attributes = entry.getAs<DictionaryAttr>("attributes");
+  buckets.push_back({name.str(), step.getValue().str(), evaluate.getValue().str(), steps.getInt(), trains,
+                     attributes ? attributes : DictionaryAttr::get(entry.getContext())});
+}
+
+// No verifier knows the lists: entries of another form are left out.
 std::vector<Bucket> train::bucketsOf(ModuleOp module) {
   std::vector<Bucket> buckets;
-  if (auto all = module->getAttrOfType<ArrayAttr>(list))
-    for (auto entry : all.getAsRange<ArrayAttr>()) {
-      if (entry.size() != 3)
-        continue;
-      const auto name = dyn_cast<StringAttr>(entry[0]);
-      const auto step = dyn_cast<FlatSymbolRefAttr>(entry[1]), evaluate = dyn_cast<FlatSymbolRefAttr>(entry[2]);
-      if (name && step && evaluate)
-        buckets.push_back({name.str(), step.getValue().str(), evaluate.getValue().str()});
-    }
+  if (auto all = module->getAttrOfType<ArrayAttr>(extentList))
+    for (auto entry : all.getAsRange<ArrayAttr>())
+      addExtents(entry, buckets);
+  else if (auto turns = module->getAttrOfType<ArrayAttr>(turnList))
+    for (auto entry : turns.getAsRange<DictionaryAttr>())
+      addTurn(entry, buckets);
   if (buckets.empty())
     buckets.push_back({"", "step", "evaluate"});
   return buckets;
 }
 
+static DictionaryAttr turnEntry(Builder &b, const Bucket &turn) {
+  return b.getDictionaryAttr({b.getNamedAttr("name", b.getStringAttr(turn.name)),
+                              b.getNamedAttr("step", FlatSymbolRefAttr::get(b.getContext(), turn.step)),
+                              b.getNamedAttr("evaluate", FlatSymbolRefAttr::get(b.getContext(), turn.evaluate)),
+                              b.getNamedAttr("steps", b.getI64IntegerAttr(turn.repeats)),
+                              b.getNamedAttr("trains", turn.trains), b.getNamedAttr("attributes", turn.attributes)});
+}
+
 void train::setBuckets(ModuleOp module, ArrayRef<Bucket> buckets) {
   Builder b(module.getContext());
   SmallVector<Attribute> entries;
+  const bool turns = !buckets.empty() && buckets.front().repeats > 0;
   for (const Bucket &bucket : buckets)
-    entries.push_back(b.getArrayAttr({b.getStringAttr(bucket.name), FlatSymbolRefAttr::get(b.getContext(), bucket.step),
-                                      FlatSymbolRefAttr::get(b.getContext(), bucket.evaluate)}));
-  module->setAttr(list, b.getArrayAttr(entries));
+    entries.push_back(
+        turns ? Attribute(turnEntry(b, bucket))
+              : b.getArrayAttr({b.getStringAttr(bucket.name), FlatSymbolRefAttr::get(b.getContext(), bucket.step),
+                                FlatSymbolRefAttr::get(b.getContext(), bucket.evaluate)}));
+  module->setAttr(turns ? turnList : extentList, b.getArrayAttr(entries));
+}
+
+bool train::hasTurns(ModuleOp module) { return bucketsOf(module).front().repeats > 0; }
+
+Attribute train::attributeOf(ModuleOp module, const Bucket &bucket, StringRef name) {
+  return bucket.attributes ? bucket.attributes.get(name) : module->getAttr(name);
 }
 
 SmallVector<func::FuncOp> train::stepsOf(ModuleOp module) {
   SmallVector<func::FuncOp> steps;
-  for (const Bucket &bucket : llvm::reverse(bucketsOf(module)))
+  const std::vector<Bucket> buckets = bucketsOf(module);
+  for (const Bucket &bucket : llvm::reverse(buckets))
     if (auto step = module.lookupSymbol<func::FuncOp>(bucket.step))
       steps.push_back(step);
   return steps;
 }
 
+TrainedBy::TrainedBy(ModuleOp module, StringRef step) {
+  for (const Bucket &bucket : bucketsOf(module))
+    if (bucket.step == step && bucket.trains) {
+      own.emplace();
+      for (auto symbol : bucket.trains.getAsRange<FlatSymbolRefAttr>())
+        own->insert(symbol.getAttr());
+    }
+}
+
+bool TrainedBy::operator()(VariableOp variable) const {
+  return variable.getRole() == Role::Parameter && (!own || own->contains(variable.getSymNameAttr()));
+}
+
 std::string train::ofBucket(ModuleOp module, StringRef function) {
   for (const Bucket &bucket : bucketsOf(module))
     if (!bucket.name.empty() && (function == bucket.step || function == bucket.evaluate))
-      return " of bucket '" + bucket.name + "'";
+      return (bucket.repeats > 0 ? " of turn '" : " of bucket '") + bucket.name + "'";
   return "";
 }

@@ -36,7 +36,7 @@ struct UpdateRequest {
   int shares; ///< of the states, ranks that have one each at least; 0: states are whole
 };
 
-/// What the sweeps over the steps of a module, one for each bucket of shapes, have in common.
+/// What the sweeps over the steps of a module, one for each bucket of shapes or each turn, have in common.
 struct SharedVariables {
   llvm::StringMap<VariableOp> made;   ///< by the names that they were made under
   llvm::DenseSet<VariableOp> reached; ///< parameters that have a gradient in some step
@@ -47,7 +47,7 @@ struct SharedVariables {
 class Sweep : public Gradients {
 public:
   Sweep(ModuleOp module, func::FuncOp step, UpdateRequest request, SharedVariables &shared)
-      : symbols(module), step(step), request(request), shared(shared) {}
+      : symbols(module), step(step), request(request), shared(shared), trains(module, step.getSymName()) {}
 
   LogicalResult run();
 
@@ -67,7 +67,7 @@ private:
   VariableOp parameter(Value value) {
     auto read = value.getDefiningOp<ReadOp>();
     auto variable = read ? symbols.lookup<VariableOp>(read.getVariable()) : VariableOp();
-    return variable && variable.getRole() == Role::Parameter ? variable : VariableOp();
+    return variable && trains(variable) ? variable : VariableOp();
   }
   /// A gradient whose update waits for all of them.
   struct Waiting {
@@ -96,6 +96,7 @@ private:
   func::FuncOp step;
   UpdateRequest request;
   SharedVariables &shared;
+  TrainedBy trains;
   bool anyReached = false; ///< a parameter has a gradient
   Value norm;              ///< of the gradients so far
   Value scale;             ///< of the loss; null: it is not scaled
@@ -263,8 +264,7 @@ void Sweep::updateFinished(OpBuilder &builder, Operation *op) {
     if (--pendingReaders[variable] == 0)
       if (Value gradient = of(reads[variable])) {
         finishGradient(builder, op->getLoc(), variable, gradient);
-        anyReached = true;
-        shared.reached.insert(variable);
+        anyReached = true, shared.reached.insert(variable);
       }
 }
 
@@ -289,9 +289,9 @@ LogicalResult Sweep::run() {
   Operation *terminator = block.getTerminator();
   OpBuilder builder(terminator);
   Value loss = terminator->getOperand(0);
-  std::string ofOutput;
+  std::string ofOutput = ofBucket(cast<ModuleOp>(symbols.getOp()), step.getSymName());
   for (OutputAttr output : outputsOf(cast<ModuleOp>(symbols.getOp())))
-    if (!output.getLoss().empty())
+    if (!output.getLoss().empty() && !trains.isOfTurn())
       ofOutput += (ofOutput.empty() ? " of output '" : ", '") + output.getName().str() + "'";
   if (!trained.contains(loss))
     return step.emitError() << "no trained parameter reaches the loss" << ofOutput

@@ -130,6 +130,18 @@ struct Bucket {
   double predictedSecondsPerStep;
 };
 
+/// One of the turns that steps take: its steps change parameters of their own by losses of their own.
+struct TrainingTurn {
+  const char *name;      ///< "discriminator"
+  int64_t steps;         ///< in a row, before those of the next turn
+  const Output *outputs; ///< as Program::outputs, where they are the last turn's
+  int outputCount;
+  bool otherMean;                   ///< likewise
+  const float *const *classWeights; ///< likewise
+  bool countsAnswers;               ///< its evaluation adds to Program::correct
+  double predictedSecondsPerStep;
+};
+
 struct Program {
   const char *model, *commandLine, *strategy;
   const char *identity = nullptr;    ///< of the model, whatever its batch and its plan; null: not known
@@ -184,6 +196,10 @@ struct Program {
   /// From the smallest to the largest, whose inputs and outputs are those above; none: all batches have one shape.
   const Bucket *buckets = nullptr;
   int bucketCount = 0;
+  /// In the order in which they alternate; none: all steps are alike. Then there are no buckets.
+  const TrainingTurn *turns = nullptr;
+  int turnCount = 0;
+  int ownTurn = -1; ///< of the program as one turn has it (ofTurn()): its number, and that of its functions in Entry
 };
 
 /// The program as it is for batches of each of its shapes, from the smallest to the largest.
@@ -228,7 +244,7 @@ void showActivation(Session &session, const char *name, const Tensor &activation
 /// while a step runs and copies it into Session::nextBatch(slots) on the toDevice stream. A step calls
 /// Session::captureGradient right before each parameter's update, and showActivation() for each of Program::kept.
 /// `evaluate` writes `loss`, adds to `correct`, which is cleared before, and changes no variable. With several shapes
-/// both are those of the largest, and `buckets` has those of all.
+/// both are those of the largest, with turns of the last one, and `buckets` has those of all.
 struct Entry {
   struct Functions {
     std::function<void(Session &)> step, evaluate;
@@ -239,11 +255,12 @@ struct Entry {
   std::function<void(Session &)> evaluate; ///< empty: --evaluate is refused
   /// Joins the others that were started with this process; null: the program is for one.
   std::unique_ptr<Ranks> (*joinRanks)() = nullptr;
-  std::vector<Functions> buckets = {}; ///< in the order of Program::buckets; empty without those
+  std::vector<Functions> buckets = {}; ///< in the order of Program::buckets, or Program::turns; empty without those
 
   const std::function<void(Session &)> &stepOf(int bucket) const {
     return buckets.empty() ? step : buckets[static_cast<size_t>(bucket)].step;
   }
+  /// Of a bucket or a turn.
   const std::function<void(Session &)> &evaluateOf(int bucket) const {
     return buckets.empty() ? evaluate : buckets[static_cast<size_t>(bucket)].evaluate;
   }

@@ -134,11 +134,14 @@ struct StepState {
   float batchShare = 1;     ///< weight of this batch in the mean over the step's batches so far, 0 to 1
   int64_t batches = 1;      ///< that a step has, of each rank
   uint64_t seed = 0;
-  int64_t step = 0; ///< 1 in the first step
+  int64_t step = 0;       ///< 1 in the first step
+  int64_t otherSteps = 0; ///< of these, steps of other turns, which change other parameters
   int32_t rank = 0, ranks = 1;
   float unitWeight = 1; ///< of this batch: the share of its targets that count, or their mean weight
   float meanFactor = 1; ///< in the last batch: one by the sum of all units' weights
 
+  /// How often the parameters of this step are changed with it: 1 the first time.
+  int64_t update() const { return step - otherSteps; }
   /// Batches of a step of all ranks, and which of them this one is: those of a rank follow one another.
   int64_t units() const { return batches * ranks; }
   int64_t unit() const { return rank * batches + batch; }

@@ -28,7 +28,7 @@ struct Words {
   std::string target = factsOf(Target::Host).name, precision = "fp32", adapter, frozen, classWeights, launches,
               epilogues, hostBudget, stateHome = "device", workspaceLimit, allowLossy, errorBudget, batch, threads,
               parts, ranks, reduce, shard;
-  std::vector<std::string> losses, dims, batchDims, inputs, limits, batchNorm, freeze, train;
+  std::vector<std::string> losses, turns, dims, batchDims, inputs, limits, batchNorm, freeze, train;
 };
 
 /// Options declared after it are of this group of --help.
@@ -61,10 +61,8 @@ void declareModel(CLI::App &app, DriverOptions &o, Words &w) {
 
 void declareTraining(CLI::App &app, DriverOptions &o, Words &w) {
   beginGroup(app, "Training");
-  addList(app, "--loss", w.losses,
-          "softmax-cross-entropy (classes are dimension 1; the default), token-cross-entropy (they are the last), mse, "
-          "bce-with-logits, ctc, or none where the model ends in its own; several: a weighted sum, each of its output",
-          "[OUTPUT=]NAME[,k=v...]");
+  addList(app, "--loss", w.losses, lossHelp, "[OUTPUT=]NAME[,k=v...]");
+  addList(app, "--turn", w.turns, turnHelp, turnForm);
   app.add_option("--output", o.spec.output,
                  "what the loss is attached to and the program predicts (default: the model's first output)")
       ->option_text("NAME");
@@ -284,6 +282,7 @@ Status convert(const Words &w, DriverOptions &o) {
       [&] { return takeLaunches(w.launches, w.epilogues, o.pipeline); },
       [&] { return checkPrecision(w.precision, o.pipeline.target); },
       [&] { return parseLosses(w.losses, o.spec); },
+      [&] { return w.turns.empty() ? Success{} : parseTurns(w.turns, o.spec); },
       [&] { return takeDims(w.dims, o); },
       [&] { return takeLists(w, o); },
       [&] { return takeCounts(w.batch, w.threads, o); },

@@ -157,16 +157,39 @@ Status takeDims(const std::vector<std::string> &words, DriverOptions &o) {
   return Success{};
 }
 
+/// What turns say themselves, and what they do not go with.
+static Status refuseTurns(const DriverOptions &o) {
+  for (const auto &[given, flag] : {std::pair{!o.spec.losses.empty(), "--loss"}, {!o.spec.output.empty(), "--output"}})
+    if (given)
+      return Error{std::string(flag) + " and --turn say both what is trained; a turn says it by loss=OUTPUT"};
+  for (const auto &[given, flag] :
+       {std::pair{!o.buckets.names.empty(), "--dim with several shapes"},
+        {o.spec.adapter.has_value(), "--adapter"},
+        {o.maxBatch, "--max-batch"},
+        {o.pipeline.stateHome != Space::Device, "--state-home"},
+        {o.pipeline.errorBudget > 0, "--error-budget"},
+        {o.pipeline.parts > 1 || o.pipeline.choosesParts, "--parts"},
+        {o.emit == Emit::Report, "--emit=report"},
+        {o.spec.precision == "fp16", "--precision=fp16, whose loss has one scale for all steps"}})
+    if (given)
+      return Error{std::string("--turn is not available yet with ") + flag};
+  return Success{};
+}
+
 Status refuseBuckets(const DriverOptions &o) {
-  if (o.buckets.names.empty())
+  const bool turns = !o.spec.turns.empty();
+  if (o.buckets.names.empty() && !turns)
     return Success{};
+  if (Status fits = turns ? refuseTurns(o) : Status(Success{}); !fits)
+    return fits;
   const std::pair<bool, const char *> others[] = {{!o.spec.ranks.empty(), "--ranks"},
                                                   {!o.pipeline.profile.empty(), "--profile"},
                                                   {o.emit == Emit::Library, "--emit=library"}};
   for (const auto &[given, flag] : others)
     if (given)
-      return Error{std::string("--dim with several shapes is not available yet with ") + flag +
-                   "; give one shape: --dim " + o.buckets.nameOf(o.buckets.extents.size() - 1)};
+      return Error{turns ? std::string("--turn is not available yet with ") + flag
+                         : std::string("--dim with several shapes is not available yet with ") + flag +
+                               "; give one shape: --dim " + o.buckets.nameOf(o.buckets.extents.size() - 1)};
   return Success{};
 }
 

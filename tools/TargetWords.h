@@ -39,7 +39,15 @@ constexpr const char *dimHelp = "fixes a dynamic dimension by its name; with sev
                                 "for each: tokens=128,256 or, of "
                                 "dimensions that vary together, height,width=32x48,48x32";
 Status takeDims(const std::vector<std::string> &words, DriverOptions &options);
-/// An error for what a program with a step for each of several shapes cannot do yet.
+/// Of --loss.
+constexpr const char *lossHelp =
+    "softmax-cross-entropy (classes are dimension 1; the default), token-cross-entropy (they are the last), mse, "
+    "bce-with-logits, ctc, or none where the model ends in its own; several: a weighted sum, each of its output";
+/// Of --turn.
+constexpr const char *turnHelp =
+    "given several times: steps with a loss and parameters of their own, which alternate, as a GAN's: K steps (default "
+    "1) that change what REGEX matches by the loss OUTPUT, then those of the next turn: docs/training.md";
+/// An error for what a program with a step for each of several shapes, or turns, cannot do yet.
 Status refuseBuckets(const DriverOptions &options);
 
 } // namespace sluice

@@ -66,9 +66,10 @@ static std::string explainForms(ModuleOp module) {
 /// Whose plan it is, of several.
 static std::string explainBuckets(ModuleOp module) {
   const auto buckets = train::bucketsOf(module);
-  return buckets.size() == 1 ? ""
-                             : "the plan of the largest shape, " + printable(buckets.back().name) +
-                                   "; each of the others has its own in the same arena\n";
+  return buckets.size() == 1
+             ? ""
+             : (train::hasTurns(module) ? "the plan of turn " : "the plan of the largest shape, ") +
+                   printable(buckets.back().name) + "; each of the others has its own in the same arena\n";
 }
 
 std::string sluice::explain(ModuleOp module) {

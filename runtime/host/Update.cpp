@@ -189,7 +189,7 @@ void averageWeights(Stream &stream, const Tensor &w, const Tensor &average, Node
   const StepState &state = stream.session.state;
   if (!state.lastBatch())
     return;
-  const float *pw = stream.data<float>(w), keep = state.step == 1 ? 0 : state.averageDecay;
+  const float *pw = stream.data<float>(w), keep = state.update() == 1 ? 0 : state.averageDecay;
   float *pa = stream.data<float>(average);
   const int64_t count = w.shape.elements();
   stream.launch(node.as(OpRole::Update), "average_weights", [pw, pa, count, keep] {

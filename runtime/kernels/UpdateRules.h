@@ -19,7 +19,7 @@ struct UpdateFactors {
   float correction2;   ///< sqrt(1 - beta2^step)
   float clipValue, clipNorm, share, averageDecay;
   float unscale = 1; ///< what gradients are multiplied by first; the check of a scaled loss's gradients says it
-  int64_t step;      ///< 1 in the first one that changes parameters
+  int64_t step;      ///< 1 in the first one that changes these parameters
   bool first, nesterov, firstBatch, lastBatch, scaleIsFixed;
   bool skips = false; ///< the step changes nothing, as that check says
 
@@ -29,7 +29,7 @@ struct UpdateFactors {
         clipValue(state.clipValue), clipNorm(state.clipNorm), share(state.batchShare), averageDecay(state.averageDecay),
         nesterov(state.nesterov != 0), firstBatch(state.batch == 0), lastBatch(state.lastBatch()),
         scaleIsFixed(state.scaleIsFixed != 0) {
-    countSteps(state.step);
+    countSteps(state.update());
   }
 
   /// What follows from the number of the step.

@@ -124,6 +124,9 @@ void refuseSeveralShapes(const Arguments &arguments, const Program &program) {
     if (program.bucketCount > 0 && isGiven(arguments, *findFlag(name)))
       throw UsageError(
           text(name, " measures steps of one shape, this program has ", program.bucketCount, ": compile it for one"));
+  for (const char *name : {"--roofline", "--profile-out", "--profile-errors", "--mixup"})
+    if (program.turnCount > 0 && isGiven(arguments, *findFlag(name)))
+      throw UsageError(text(name, " is not available yet for programs whose steps take turns (sluicec --turn)"));
 }
 
 /// Flags that need one another.

@@ -6,6 +6,7 @@
 
 #include "runtime/Errors.h"
 #include "runtime/Printable.h"
+#include "runtime/program/Turns.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -54,8 +55,22 @@ void warnOfUnevenBatches(const std::string &name, const Program &program, int64_
     std::fprintf(stderr, "%s: warning: %s\n", printable(name).c_str(), printable(doubts).c_str());
 }
 
+static std::vector<Program> turnsOf(const Program &program) {
+  std::vector<Program> turns;
+  for (int i = 0; i < std::max(1, program.turnCount); ++i)
+    turns.push_back(ofTurn(program, i));
+  return turns;
+}
+
 Batches::Batches(Session &session, const Program &program, Dataset &dataset)
-    : session(session), program(program), dataset(dataset), countsAlike(countAlike(program)) {}
+    : session(session), program(program), dataset(dataset), turns(turnsOf(program)) {}
+
+/// All losses of a sum are means over the same targets, or there is nothing that they share but samples.
+Counted Batches::counted(int turn) const {
+  const auto number = static_cast<size_t>(turn);
+  const std::vector<Counted> &own = countedNow[number];
+  return countAlike(turns[number]) && !own.empty() ? own[0] : Counted::all(program.batch);
+}
 
 /// Of the batch that lies in the staging slots, by the loss of one output; `program` is as such batches have it.
 static Counted countTargets(Session &session, const Program &program, int number) {
@@ -91,9 +106,12 @@ void Batches::gather(Position position) {
   for (int i = 0; i < program.inputCount; ++i)
     staging.push_back(session.toDevice.address(shape.inputs[i].staging));
   dataset.gather(position, staging);
-  countedNext.clear();
-  for (int i = 0; i < program.outputCount; ++i)
-    countedNext.push_back(countTargets(session, shape, i));
+  countedNext.assign(turns.size(), {});
+  for (size_t turn = 0; turn < turns.size(); ++turn) {
+    const Program &own = program.bucketCount > 0 ? shape : turns[turn]; // buckets have no turns
+    for (int i = 0; i < own.outputCount; ++i)
+      countedNext[turn].push_back(countTargets(session, own, i));
+  }
   gathered = Clock::now();
   for (int i = 0; i < program.inputCount; ++i) {
     const Input &input = shape.inputs[i];

@@ -47,10 +47,10 @@ public:
   void advance();
   /// Shape of the current batch: its number in Program::buckets.
   int bucket() const { return bucketNow; }
-  /// Of the current batch. Of a sum of losses that count different targets its samples.
-  Counted counted() const { return countsAlike && !countedNow.empty() ? countedNow[0] : Counted::all(program.batch); }
+  /// Of the current batch, by the losses of a turn. Of a sum of losses that count different targets its samples.
+  Counted counted(int turn = 0) const;
   /// The same of the loss of one output of the program.
-  Counted countedOf(int output) const { return countedNow[static_cast<size_t>(output)]; }
+  Counted countedOf(int output) const { return countedNow[0][static_cast<size_t>(output)]; }
 
 private:
   void gather(Position position);
@@ -58,9 +58,10 @@ private:
   Session &session;
   const Program &program;
   Dataset &dataset;
-  const bool countsAlike;                       ///< all losses are means over the same targets
-  int bucketNext = 0, bucketNow = 0;            ///< of the prefetched batch, of the current one
-  std::vector<Counted> countedNext, countedNow; ///< of the prefetched batch, of the current one, for each output
+  const std::vector<Program> turns;  ///< the program as each of its turns has it; of one without, itself
+  int bucketNext = 0, bucketNow = 0; ///< of the prefetched batch, of the current one
+  /// Of the prefetched batch, of the current one, for each output of each turn.
+  std::vector<std::vector<Counted>> countedNext, countedNow;
   using Clock = std::chrono::steady_clock;
   std::future<Clock::time_point> stepEnd; ///< of the step beside the last prefetch
   Clock::time_point gathered;

@@ -10,6 +10,7 @@
 #include "runtime/program/Log.h"
 #include "runtime/program/LossScaling.h"
 #include "runtime/program/SharedStates.h"
+#include "runtime/program/Turns.h"
 
 #include <algorithm>
 #include <cmath>
@@ -63,6 +64,8 @@ Metadata metadataOf(const Program &program, const RunState &state) {
                        {"seed", std::to_string(state.seed)}};
   if (program.identity)
     metadata["identity"] = program.identity;
+  if (program.turnCount > 0)
+    metadata["turns"] = turnsText(program);
   if (!state.data.empty())
     metadata["data"] = state.data;
   if (!state.frozen.empty())
@@ -114,6 +117,9 @@ SavedRun::SavedRun(const std::string &fileOrFolder, const Program &program)
   if (word("optimizer") != optimizerName(program.optimizer))
     throw DataError(text(file.path(), ": was written with optimizer '", word("optimizer"), "', this program has '",
                          optimizerName(program.optimizer), "'"));
+  if (word("turns") != turnsText(program)) // which follow from the number of the step
+    throw DataError(text(file.path(), ": was written by steps that take the turns '", printable(word("turns")),
+                         "', this program's take '", turnsText(program), "': compile it with the same --turn"));
   saved.step = readNumber<int64_t>(file, "step");
   saved.position.epoch = readNumber<int64_t>(file, "epoch");
   saved.position.sample = readNumber<int64_t>(file, "sample");

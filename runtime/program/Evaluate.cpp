@@ -7,6 +7,8 @@
 
 #include "runtime/program/Evaluate.h"
 
+#include "runtime/program/Turns.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -176,14 +178,32 @@ std::optional<Evaluation> evaluateOnce(Session &session, const Program &program,
   return result;
 }
 
-} // namespace
-
-std::optional<Evaluation> evaluate(Session &session, const Program &program, const Entry &entry, Dataset &dataset,
-                                   const MetricChoice &choice) {
+std::optional<Evaluation> evaluateGood(Session &session, const Program &program, const Entry &entry, Dataset &dataset,
+                                       const MetricChoice &choice) {
   for (;;)
     if (std::optional<Evaluation> result = evaluateOnce(session, program, entry, dataset, choice);
         !result || !dataset.leaveOutBad())
       return result;
+}
+
+} // namespace
+
+std::optional<Evaluation> evaluate(Session &session, const Program &program, const Entry &entry, Dataset &dataset,
+                                   const MetricChoice &choice) {
+  if (program.turnCount == 0)
+    return evaluateGood(session, program, entry, dataset, choice);
+  Evaluation all;
+  for (int turn = 0; turn < program.turnCount; ++turn) {
+    const Program own = ofTurn(program, turn);
+    std::optional<Evaluation> result = evaluateGood(session, own, entry, dataset, MetricChoice(own, "loss"));
+    if (!result)
+      return std::nullopt;
+    all.samples = result->samples;
+    all.leftOut = result->leftOut;
+    for (const auto &[measure, value] : result->values)
+      all.values[lossInTurn(program, turn, measure.output)] = value;
+  }
+  return all;
 }
 
 } // namespace sluice

@@ -21,7 +21,8 @@ bool forwardAll(Session &session, const Program &program, const Entry &entry, Da
     const int64_t none = 0;
     if (program.correct.present)
       session.write(program.correct, &none);
-    session.enqueue(entry.evaluateOf(batches.bucket()));
+    const int turn = program.turnCount > 0 ? program.turnCount - 1 : program.ownTurn; // the last one predicts
+    session.enqueue(entry.evaluateOf(turn >= 0 ? turn : batches.bucket()));
     if (i + 1 < list.size()) {
       batches.prefetch({0, list[i + 1].first});
       batches.waitedSeconds();

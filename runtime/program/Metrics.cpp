@@ -5,6 +5,7 @@
 
 #include "runtime/Errors.h"
 #include "runtime/data/Source.h"
+#include "runtime/program/Turns.h"
 
 #include <algorithm>
 #include <cstring>
@@ -155,7 +156,17 @@ bool MeasuredOutput::readsOutput() const {
          std::any_of(metrics.begin(), metrics.end(), [](Metric metric) { return factsOf(metric).readsOutput; });
 }
 
+Measure lossInTurn(const Program &program, int turn, const std::string &label) {
+  return {Metric::Loss, label.empty() ? program.turns[turn].name : nameInTurn(program, turn, label)};
+}
+
 MetricChoice::MetricChoice(const Program &program, const std::optional<std::string> &words) : program(program) {
+  if (program.turnCount > 0) {
+    if (words && *words != "loss")
+      throw UsageError(text("--metrics ", *words, ": of a program whose steps take turns the losses of all turns are ",
+                            "measured, and no other metric yet"));
+    return;
+  }
   if (!words)
     takeUsual();
   std::istringstream stream(words.value_or(""));
@@ -272,7 +283,13 @@ void MetricChoice::take(const std::string &word) {
 }
 
 std::vector<Measure> MetricChoice::all() const {
-  std::vector<Measure> measures = {Metric::Loss};
+  std::vector<Measure> measures;
+  for (int turn = 0; turn < program.turnCount; ++turn)
+    for (const Measure &own : MetricChoice(ofTurn(program, turn), "loss").all())
+      measures.push_back(lossInTurn(program, turn, own.output));
+  if (program.turnCount > 0)
+    return measures;
+  measures.emplace_back(Metric::Loss);
   for (int i = 0; i < program.outputCount; ++i)
     if (program.outputs[i].part.present)
       measures.emplace_back(Metric::Loss, labelOf(program, i));

@@ -43,6 +43,9 @@ bool hasParts(const Program &program);
 /// the first one unless a sum of losses is trained.
 std::string labelOf(const Program &program, int output);
 
+/// The loss of a turn, or one of its sum by labelOf(), among the measures of all turns.
+Measure lossInTurn(const Program &program, int turn, const std::string &label);
+
 /// How an output and its target lie to one another: [N,classes,inner], or [N,labels,inner].
 struct Scores {
   int64_t classes = 0; ///< 0: the target holds numbers, not classes
@@ -76,8 +79,8 @@ struct MeasuredOutput {
 class MetricChoice {
 public:
   /// `words`: --metrics, comma-separated METRIC, OUTPUT.METRIC or either with =INPUT, which says what the output is
-  /// compared with; without it what fits losses and shapes. Throws UsageError for a word that is no metric or means
-  /// nothing to this program.
+  /// compared with; without it what fits losses and shapes. Of turns there are the losses alone. Throws UsageError for
+  /// a word that is no metric or means nothing to this program.
   MetricChoice(const Program &program, const std::optional<std::string> &words);
 
   std::vector<Measure> all() const;

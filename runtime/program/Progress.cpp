@@ -28,12 +28,31 @@ static std::string clockText(double seconds) {
   return out;
 }
 
+void Progress::note(const Loss &loss) {
+  for (auto &[known, value] : losses)
+    if (known == loss.first)
+      return (void)(value = loss.second);
+  losses.push_back(loss);
+}
+
+/// "loss 0.25  ", in so many digits.
+std::string Progress::lossText(int digits) const {
+  std::string list;
+  for (const auto &[name, value] : losses) {
+    char number[48];
+    std::snprintf(number, sizeof number, " %.*g  ", digits, static_cast<double>(value));
+    list += name + number;
+  }
+  return list;
+}
+
 Progress::Progress(int64_t firstStep, int64_t lastStep, int64_t batch)
     : firstStep(firstStep), lastStep(lastStep), batch(batch), terminal(isatty(STDOUT_FILENO)) {}
 
 Progress::~Progress() { endLine(); }
 
-void Progress::step(int64_t step, int64_t epoch, float loss, float learningRate, bool epochEnds) {
+void Progress::step(int64_t step, int64_t epoch, const Loss &loss, float learningRate, bool epochEnds) {
+  note(loss);
   Clock::time_point now = Clock::now();
   bool first = !began, last = step == lastStep;
   if (first) {
@@ -47,10 +66,9 @@ void Progress::step(int64_t step, int64_t epoch, float loss, float learningRate,
     return;
   shown = now;
   if (terminal)
-    return printBar(step, epoch, loss, learningRate, rate);
-  std::printf("step %lld/%lld  epoch %lld  loss %.6g  lr %.4g", static_cast<long long>(step),
-              static_cast<long long>(lastStep), static_cast<long long>(epoch + 1), static_cast<double>(loss),
-              static_cast<double>(learningRate));
+    return printBar(step, epoch, learningRate, rate);
+  std::printf("step %lld/%lld  epoch %lld  %slr %.4g", static_cast<long long>(step), static_cast<long long>(lastStep),
+              static_cast<long long>(epoch + 1), lossText(6).c_str(), static_cast<double>(learningRate));
   std::printf(rate > 0 ? "  %.4g samples/s\n" : "\n", rate);
   std::fflush(stdout);
 }
@@ -61,13 +79,13 @@ static size_t terminalWidth() {
   return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col - 1u : 79;
 }
 
-void Progress::printBar(int64_t step, int64_t epoch, float loss, float learningRate, double rate) {
+void Progress::printBar(int64_t step, int64_t epoch, float learningRate, double rate) {
   double left = rate > 0 ? static_cast<double>((lastStep - step) * batch) / rate : -1;
   char numbers[240];
   // Least important last: narrow terminals cut it off.
-  std::snprintf(numbers, sizeof numbers, "%lld/%lld  epoch %lld  loss %.5g  %.4g samples/s  left %s  lr %.3g  %.4g MiB",
+  std::snprintf(numbers, sizeof numbers, "%lld/%lld  epoch %lld  %s%.4g samples/s  left %s  lr %.3g  %.4g MiB",
                 static_cast<long long>(step), static_cast<long long>(lastStep), static_cast<long long>(epoch + 1),
-                static_cast<double>(loss), rate, clockText(left).c_str(), static_cast<double>(learningRate),
+                lossText(5).c_str(), rate, clockText(left).c_str(), static_cast<double>(learningRate),
                 static_cast<double>(residentNow()) / 1048576);
   std::string line = numbers;
   size_t width = terminalWidth();

@@ -6,6 +6,9 @@
 
 #include <chrono>
 #include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace sluice {
 
@@ -14,15 +17,21 @@ public:
   Progress(int64_t firstStep, int64_t lastStep, int64_t batch);
   ~Progress();
 
-  void step(int64_t step, int64_t epoch, float loss, float learningRate, bool epochEnds);
+  using Loss = std::pair<std::string, float>;
+
+  /// Of losses by other names the last ones are told, too.
+  void step(int64_t step, int64_t epoch, const Loss &loss, float learningRate, bool epochEnds);
   /// Ends the rewritten line, before something else is printed.
   void endLine();
 
 private:
   using Clock = std::chrono::steady_clock;
-  void printBar(int64_t step, int64_t epoch, float loss, float learningRate, double rate);
+  void note(const Loss &loss);
+  void printBar(int64_t step, int64_t epoch, float learningRate, double rate);
+  std::string lossText(int digits) const;
 
   int64_t firstStep, lastStep, batch;
+  std::vector<Loss> losses; ///< by their names, the last of each
   bool terminal, lineOpen = false, began = false;
   Clock::time_point start, shown;
 };

@@ -74,8 +74,9 @@ void printPlan(const Program &program) {
   std::printf("%s\ncompiled by: %s\nstrategy:    %s\n", printable(program.model).c_str(),
               printable(program.commandLine).c_str(), program.strategy);
   announceMemory(program);
-  std::printf("predicted:     %.6g s a step of %lld samples, with %d threads\n\n", program.predictedSecondsPerStep,
-              static_cast<long long>(program.batch), program.threads);
+  const std::string whose = program.turnCount > 0 ? text(" of turn ", program.turns[program.turnCount - 1].name) : "";
+  std::printf("predicted:     %.6g s a step%s of %lld samples, with %d threads\n\n", program.predictedSecondsPerStep,
+              whose.c_str(), static_cast<long long>(program.batch), program.threads);
   int width = 6;
   for (int i = 0; i < program.planRows; ++i)
     width = std::max(width, static_cast<int>(printable(program.plan[i].tensor).size()));
@@ -101,8 +102,15 @@ double StepTimes::medianOf(size_t first) const {
   return *middle;
 }
 
+/// Of turns, as often as they come.
 double StepTimes::predicted(const Program &program) const {
-  return program.predictedSecondsPerStep * static_cast<double>(batches);
+  double seconds = program.turnCount > 0 ? 0 : program.predictedSecondsPerStep, steps = 0;
+  for (int i = 0; i < program.turnCount; ++i) {
+    const auto own = static_cast<double>(program.turns[i].steps);
+    seconds += own * program.turns[i].predictedSecondsPerStep;
+    steps += own;
+  }
+  return seconds / std::max(1.0, steps) * static_cast<double>(batches);
 }
 
 double StepTimes::samplesPerSecond(const Program &program) const {
@@ -133,7 +141,10 @@ void printWhatIsTrained(const Program &program, const Dataset &data, const Argum
 void printReport(const Program &program, const Session &session, const StepTimes &times) {
   if (!times.seconds.empty())
     std::printf("time:          %.6g s a step (median of %zu), predicted %.6g%s; %.4g samples/s\n", times.median(),
-                times.seconds.size(), times.predicted(program), program.bucketCount > 0 ? " for the largest shape" : "",
+                times.seconds.size(), times.predicted(program),
+                program.bucketCount > 0 ? " for the largest shape"
+                : program.turnCount > 0 ? " for the mean of the turns"
+                                        : "",
                 times.samplesPerSecond(program));
   std::printf("device memory: %zu of %zu bytes touched\n", session.peak(Space::Device), program.deviceBytes);
   std::printf("host memory:   %zu of %zu bytes touched\n", session.peak(Space::Host), program.hostBytes);

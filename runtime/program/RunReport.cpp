@@ -29,8 +29,10 @@ void ThinnedCurve::add(double x, double y) {
 }
 
 std::vector<std::pair<std::string, double>> StepFacts::scalars() const {
-  std::vector<std::pair<std::string, double>> all = {
-      {"train/loss", loss}, {"train/lr", learningRate}, {"train/samples_per_second", samplesPerSecond}};
+  std::vector<std::pair<std::string, double>> all;
+  if (!isOfTurn)
+    all.emplace_back("train/loss", loss);
+  all.insert(all.end(), {{"train/lr", learningRate}, {"train/samples_per_second", samplesPerSecond}});
   for (const auto &[name, value] : parts)
     all.emplace_back("train/" + name, value);
   return all;
@@ -38,7 +40,8 @@ std::vector<std::pair<std::string, double>> StepFacts::scalars() const {
 
 void RunReport::addStep(const StepFacts &facts) {
   const double step = static_cast<double>(facts.step);
-  loss.add(step, facts.loss);
+  if (!facts.isOfTurn)
+    loss.add(step, facts.loss);
   for (const auto &[name, value] : facts.parts)
     parts[name].add(step, value);
   learningRate.add(step, facts.learningRate);
@@ -139,7 +142,8 @@ void RunReport::addCurves(Report &report, double predicted) const {
   ReportChart losses("Loss", "step", "loss");
   if (const auto found = evaluated.find(Metric::Loss); found != evaluated.end())
     losses.add("evaluation", found->second); // the first lies on top
-  losses.add("training", loss.points());
+  if (!loss.points().empty() || parts.empty())
+    losses.add("training", loss.points());
   for (const auto &[name, curve] : parts)
     losses.add("training: " + name, curve.points());
   ReportChart shares("Metrics", "step", "share");

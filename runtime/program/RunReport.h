@@ -28,6 +28,7 @@ struct StepFacts {
   int64_t step;
   double loss, learningRate, seconds, samplesPerSecond;
   std::vector<std::pair<std::string, double>> parts = {}; ///< losses of a sum, by their names
+  bool isOfTurn = false; ///< the loss is one of the parts, by its turn's name, and no point of a curve of all steps
 
   /// As TensorBoard has them.
   std::vector<std::pair<std::string, double>> scalars() const;

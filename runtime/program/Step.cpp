@@ -5,7 +5,9 @@
 #include "runtime/program/Step.h"
 
 #include "runtime/program/Interrupt.h"
+#include "runtime/program/Turns.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <numeric>
@@ -17,13 +19,17 @@ namespace sluice {
 Step::Step(Session &session, const Program &program, const Entry &entry, const Arguments &arguments,
            std::function<void(const StepResult &)> done)
     : session(session), program(program), entry(entry), arguments(arguments), done(std::move(done)),
-      schedule(arguments), base(session.state), scaling(session, program, arguments),
-      scalars{program.loss, program.norm, scaling.scaleTensor(), scaling.skippedTensor()} {
-  for (int i = 0; i < program.outputCount; ++i)
-    if (program.outputs[i].part.present) {
-      scalars.push_back(program.outputs[i].part);
-      partNames.push_back(Measure(Metric::Loss, labelOf(program, i)).name());
-    }
+      schedule(arguments), base(session.state), scaling(session, program, arguments) {
+  for (int turn = 0; turn < std::max(1, program.turnCount); ++turn) {
+    const Program own = ofTurn(program, turn);
+    Left &one = left.emplace_back();
+    one.scalars = {program.loss, program.norm, scaling.scaleTensor(), scaling.skippedTensor()};
+    for (int i = 0; i < own.outputCount; ++i)
+      if (own.outputs[i].part.present) {
+        one.scalars.push_back(own.outputs[i].part);
+        one.partNames.push_back(nameInTurn(program, turn, Measure(Metric::Loss, labelOf(own, i)).name()));
+      }
+  }
 }
 
 /// Of what a batch leaves before the losses of a sum.
@@ -31,12 +37,16 @@ static constexpr size_t ownScalars = 4;
 
 void Step::begin(RunState &run, int64_t last) {
   StepState &state = session.state;
-  schedule.apply(state, base, program.optimizer, run.step, last, run.plateau.reductions);
+  const int turn = turnOf(program, run.step + 1);
+  schedule.apply(state, base, program.optimizer, stepsOfTurn(program, turn, run.step), stepsOfTurn(program, turn, last),
+                 run.plateau.reductions);
   isWhole = false;
   state.step = latest = ++run.step;
+  state.otherSteps = run.step - stepsOfTurn(program, turn, run.step);
   state.labelSmoothing = static_cast<float>(arguments.labelSmoothing.value_or(0));
   state.mixBatch = program.batch;
-  running.push_back({{run.step, run.position.epoch}, Clock::now(), base.batches});
+  running.push_back(
+      {{run.step, run.position.epoch, turn, nameInTurn(program, turn, "loss")}, Clock::now(), base.batches});
   running.back().result.learningRate = state.learningRate;
 }
 
@@ -52,7 +62,7 @@ void Step::settleOne(Batches &batches) {
   earliest.counted.pop_front();
   earliest.ended.insert(earliest.ended.end(),
                         {counted.weight, counted.targets == 0 ? 1.0 : 0.0, static_cast<double>(values[0])});
-  for (size_t i = 0; i < partNames.size(); ++i)
+  for (size_t i = 0; i < partNames(earliest.result.turn).size(); ++i)
     earliest.ended.push_back(static_cast<double>(values[ownScalars + i]));
   if (--earliest.left > 0)
     return;
@@ -76,8 +86,10 @@ void Step::settleOne(Batches &batches) {
 
 void Step::sum(const std::vector<double> &units, StepResult &result) const {
   double loss = 0, weights = 0;
-  std::vector<double> parts(partNames.size());
-  for (size_t at = 0; at < units.size(); at += unitFields()) {
+  const std::vector<std::string> &names = partNames(result.turn);
+  std::vector<double> parts(names.size());
+  const size_t fields = 3 + names.size(); // weight, 1 where no target counts, and losses
+  for (size_t at = 0; at < units.size(); at += fields) {
     weights += units[at];
     result.emptyBatches += units[at + 1] > 0;
     // A loss that is not finite is told, whatever it counts.
@@ -89,7 +101,9 @@ void Step::sum(const std::vector<double> &units, StepResult &result) const {
   const double all = weights > 0 ? weights : 1;
   result.loss = static_cast<float>(loss / all);
   for (size_t i = 0; i < parts.size(); ++i)
-    result.parts.emplace_back(partNames[i], static_cast<double>(static_cast<float>(parts[i] / all)));
+    result.parts.emplace_back(names[i], static_cast<double>(static_cast<float>(parts[i] / all)));
+  if (program.turnCount > 0)
+    result.parts.emplace_back(result.name, double{result.loss});
 }
 
 // Units are summed in their order, so that the factor is the same for any number of ranks.
@@ -129,9 +143,10 @@ void Step::count(Counted counted) {
 void Step::enqueue(Batches &batches, RunState &run, const Dataset &dataset, Position own, bool more) {
   const bool whole = session.state.lastBatch();
   batches.advance();
-  count(batches.counted());
-  session.enqueue(entry.stepOf(batches.bucket()));
-  session.leave(scalars);
+  const int turn = running.back().result.turn;
+  count(batches.counted(turn));
+  session.enqueue(entry.stepOf(program.turnCount > 0 ? turn : batches.bucket()));
+  session.leave(left[static_cast<size_t>(turn)].scalars);
   Position next = dataset.after(own, 1);
   if (whole) {
     const Position end = dataset.after(run.position, units());
@@ -184,6 +199,8 @@ bool Step::settleQuietly() {
 }
 
 void Step::describe(const StepResult &result, LogFields &fields) const {
+  if (program.turnCount > 0)
+    fields.push_back({"turn", program.turns[result.turn].name});
   fields.insert(fields.end(), result.parts.begin(), result.parts.end());
   fields.push_back({"lr", shortest(result.learningRate)});
   if (arguments.mixup.value_or(0) > 0)
@@ -207,8 +224,11 @@ void Step::describeAll(LogFields &fields, const Dataset *data) const {
     if (usual >= 0)
       fields.push_back({name, shortest(value)});
   std::vector<std::string> losses;
-  for (size_t i = 0; i < partNames.size(); ++i)
-    losses.push_back(text(partNames[i], "=", program.outputs[i].loss, ",weight=", program.outputs[i].weight));
+  for (int turn = 0; turn < static_cast<int>(left.size()); ++turn)
+    for (size_t i = 0; i < partNames(turn).size(); ++i) {
+      const Output &output = ofTurn(program, turn).outputs[i];
+      losses.push_back(text(partNames(turn)[i], "=", output.loss, ",weight=", output.weight));
+    }
   if (!losses.empty())
     fields.push_back({"losses", losses});
   std::vector<std::string> buckets;
@@ -216,6 +236,8 @@ void Step::describeAll(LogFields &fields, const Dataset *data) const {
     buckets.emplace_back(program.buckets[i].name);
   if (!buckets.empty())
     fields.push_back({"buckets", buckets});
+  if (program.turnCount > 0)
+    fields.push_back({"turns", turnsText(program)});
   if (base.ranks > 1)
     fields.push_back({"ranks", int64_t{base.ranks}});
   if (units() > 1)

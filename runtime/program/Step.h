@@ -17,8 +17,10 @@ namespace sluice {
 /// What a step was and gave.
 struct StepResult {
   int64_t step, epoch;
+  int turn = 0;                                           ///< of Program::turns
+  std::string name = {};                                  ///< of the loss: "loss", "discriminator.loss"
   float loss = 0;                                         ///< mean over the targets that count of all its batches
-  std::vector<std::pair<std::string, double>> parts = {}; ///< losses of a sum, by their names
+  std::vector<std::pair<std::string, double>> parts = {}; ///< losses of a sum or of its turn, by their names
   int64_t emptyBatches = 0;                               ///< in which none counts
   float norm = 0;                                         ///< of all gradients, where they are clipped by it
   float learningRate = 0;
@@ -86,8 +88,7 @@ private:
   void count(Counted counted);
   /// Before the last batch of a step that is for several ranks: what all of them weigh, and whether they go on.
   void meet(const std::vector<float> &shares);
-  /// Weight, 1 where no target counts, and losses.
-  size_t unitFields() const { return 3 + partNames.size(); }
+  const std::vector<std::string> &partNames(int turn) const { return left[static_cast<size_t>(turn)].partNames; }
   /// Of the batches of all ranks, in order.
   void sum(const std::vector<double> &units, StepResult &result) const;
   /// The earliest batch has ended.
@@ -101,8 +102,12 @@ private:
   const Schedule schedule;
   const StepState base;
   LossScaling scaling;
-  std::vector<Tensor> scalars;        ///< what a batch leaves: loss, norm, scale, skipped, then the losses of a sum
-  std::vector<std::string> partNames; ///< of those losses: "boxes.loss"
+  /// What a batch of a turn leaves.
+  struct Left {
+    std::vector<Tensor> scalars;        ///< loss, norm, scale, skipped, then the losses of a sum
+    std::vector<std::string> partNames; ///< of those losses: "boxes.loss"
+  };
+  std::vector<Left> left; ///< by turns
   std::deque<Running> running;
   int outstanding = 0;  ///< batches
   bool isWhole = false; ///< all batches of the last step are enqueued, and the next one is no trouble

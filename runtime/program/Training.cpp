@@ -162,7 +162,7 @@ void Trainer::tellStep(const StepResult &result) {
   const double samples = static_cast<double>(program.batch * step.units());
   StepFacts facts = {result.step, double{result.loss}, shortest(result.learningRate), result.seconds,
                      samples / std::max(1e-9, result.seconds)};
-  facts.parts = result.parts;
+  facts.parts = result.parts, facts.isOfTurn = program.turnCount > 0;
   LogFields fields = {{"step", result.step}, {"loss", facts.loss}};
   step.describe(result, fields);
   fields.push_back({"ms", result.seconds * 1e3});
@@ -189,9 +189,9 @@ void Trainer::stepDone(const StepResult &result) {
     if (step.isSettled())
       endExtras(result.step == last);
     progress->endLine();
-    throw LossNotFinite(text("the loss is ", result.loss, " at step ", result.step, "; ", lastSaved()));
+    throw LossNotFinite(text("the ", result.name, " is ", result.loss, " at step ", result.step, "; ", lastSaved()));
   }
-  progress->step(result.step, result.epoch, result.loss, result.learningRate, result.epochEnds);
+  progress->step(result.step, result.epoch, {result.name, result.loss}, result.learningRate, result.epochEnds);
 }
 
 /// Whether nothing is to be done between the step that was enqueued last and the next one.
