@@ -159,8 +159,7 @@ LogicalResult AttentionBackwardOp::verify() {
   return mirrors<AttentionOp>(*this, operands, p, {getDy(), getLogsumexp()});
 }
 
-/// A view as AttentionViews has it; empty for none.
-static Shape listOf(ViewAttr view) {
+Shape sluice::train::listOf(ViewAttr view) {
   Shape list;
   if (view) {
     list.append(view.getOffset());

@@ -11,6 +11,7 @@
 #include "runtime/CtcLoss.h"
 #include "runtime/Dequantize.h"
 #include "runtime/Embedding.h"
+#include "runtime/KeyCache.h"
 #include "runtime/Recurrence.h"
 #include "runtime/Selection.h"
 #include "runtime/Update.h"
@@ -100,6 +101,13 @@ struct BroadcastTo {
   TensorArgument x, y;
   float scale = 1;
   KERNEL_ARGUMENTS(BroadcastTo, x, y, scale)
+};
+
+struct CachedAttention : CachedAttentionOptions {
+  Shape q, k, v;
+  float scale;
+  KERNEL_ARGUMENTS(CachedAttention, q, k, v, scale)
+  KERNEL_OPTIONS(CachedAttention, mask, kept, qView)
 };
 
 struct CancellationCheck {
@@ -237,6 +245,11 @@ struct Softmax {
   KERNEL_ARGUMENTS(Softmax, x, axis, logarithm)
 };
 
+struct StoredRows {
+  Shape x, cache, view = {};
+  KERNEL_ARGUMENTS(StoredRows, x, cache, view)
+};
+
 struct SumTo {
   TensorArgument x, y;
   float scale = 1;
@@ -261,13 +274,14 @@ struct UpdateStatistics {
 #undef KERNEL_OPTIONS
 
 template <typename... A> struct KernelList {};
-using KernelTable = KernelList<arguments::Attention, arguments::AveragePool, arguments::BatchNormInversion,
-                               arguments::BatchNormStatistics, arguments::BatchStatistics, arguments::BroadcastTo,
-                               arguments::CancellationCheck, arguments::Conv, arguments::ConvNorm, arguments::CtcLoss,
-                               arguments::Dequantize, arguments::Embedding, arguments::GradientNorm, arguments::Lamb,
-                               arguments::LayerNorm, arguments::Loss, arguments::Lrn, arguments::Mask,
-                               arguments::Matmul, arguments::MaxPool, arguments::Packing, arguments::Pick,
-                               arguments::Recurrence, arguments::Reorder, arguments::Resize, arguments::Slab,
-                               arguments::Softmax, arguments::SumTo, arguments::Top, arguments::UpdateStatistics>;
+using KernelTable =
+    KernelList<arguments::Attention, arguments::AveragePool, arguments::BatchNormInversion,
+               arguments::BatchNormStatistics, arguments::BatchStatistics, arguments::BroadcastTo,
+               arguments::CachedAttention, arguments::CancellationCheck, arguments::Conv, arguments::ConvNorm,
+               arguments::CtcLoss, arguments::Dequantize, arguments::Embedding, arguments::GradientNorm,
+               arguments::Lamb, arguments::LayerNorm, arguments::Loss, arguments::Lrn, arguments::Mask,
+               arguments::Matmul, arguments::MaxPool, arguments::Packing, arguments::Pick, arguments::Recurrence,
+               arguments::Reorder, arguments::Resize, arguments::Slab, arguments::Softmax, arguments::StoredRows,
+               arguments::SumTo, arguments::Top, arguments::UpdateStatistics>;
 
 } // namespace sluice

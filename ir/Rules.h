@@ -57,6 +57,9 @@ mlir::LogicalResult mirrors(mlir::Operation *op, mlir::ValueRange operands,
   return mlir::success();
 }
 
+/// A view as AttentionViews has it; empty for none.
+Shape listOf(ViewAttr view);
+
 /// Whether each of `values` is a variable with this role.
 mlir::LogicalResult checkRoles(mlir::Operation *op, mlir::SymbolTableCollection &table, mlir::ValueRange values,
                                Role role);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Registration of the train dialect, and the small helpers declared in Train.h.
-#include "ir/Train.h"
+#include "ir/Cache.h"
 #include "runtime/Tensor.h"
 
 #include "mlir/IR/DialectImplementation.h"
@@ -37,6 +37,10 @@ void TrainDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "ir/TrainOps.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "ir/CacheOps.cpp.inc"
       >();
 }
 

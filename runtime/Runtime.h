@@ -13,6 +13,7 @@
 #include "runtime/Fused.h"
 #include "runtime/Gather.h"
 #include "runtime/Kernels.h"
+#include "runtime/KeyCache.h"
 #include "runtime/LossScale.h"
 #include "runtime/Program.h"
 #include "runtime/Recurrence.h"

@@ -1304,3 +1304,50 @@ func.func @uniform_of_no_group(%x: tensor<2x3xf32>) {
   }
   return
 }
+
+// -----
+
+train.variable @c role(gradient) init(zero) : tensor<3x2x8x4xf32>
+func.func @cache_rows_c1(%x: tensor<3x2x5x4xf32>) {
+  %c = train.read @c : tensor<3x2x8x4xf32>
+  // expected-error @below {{stores rows in 'c', which is no cache}}
+  %d = train.cache_rows %x, %c : (tensor<3x2x5x4xf32>, tensor<3x2x8x4xf32>) -> tensor<3x2x8x4xf32>
+  return
+}
+
+// -----
+
+train.variable @c role(gradient) init(zero) : tensor<3x2x8x4xf32> {train.cache}
+func.func @cache_rows_c2(%x: tensor<3x2x5x4xf32>, %p: tensor<3xi64>) {
+  %c = train.read @c : tensor<3x2x8x4xf32>
+  // expected-error @below {{stores rows of 'tensor<3x2x5x4xf32>' in 'tensor<3x2x8x4xf32>', one at the place of each text, which do not fit}}
+  %d = train.cache_rows %x, %p, %c : (tensor<3x2x5x4xf32>, tensor<3xi64>, tensor<3x2x8x4xf32>) -> tensor<3x2x8x4xf32>
+  return
+}
+
+// -----
+
+train.variable @c role(gradient) init(zero) : tensor<3x2x8x4xf32> {train.cache}
+func.func @cache_rows_c2_view(%x: tensor<3x5x8xf32>) {
+  %c = train.read @c : tensor<3x2x8x4xf32>
+  // expected-error @below {{which do not fit}}
+  %d = train.cache_rows %x, %c {view = #train.view<[3, 2, 5, 4] from 8 by [40, 4, 8]>} : (tensor<3x5x8xf32>, tensor<3x2x8x4xf32>) -> tensor<3x2x8x4xf32>
+  return
+}
+
+// -----
+
+func.func @cached_attention_c1(%q: tensor<3x5x1x4xf32>, %k: tensor<3x2x8x4xf32>, %p: tensor<3xi64>) {
+  // expected-error @below {{attention of queries 'tensor<3x5x1x4xf32>', keys 'tensor<3x2x8x4xf32>' and values 'tensor<3x2x8x4xf32>' does not fit}}
+  %y = train.cached_attention %q, %k, %k, %p {scale = 1.0 : f32} : (tensor<3x5x1x4xf32>, tensor<3x2x8x4xf32>, tensor<3x2x8x4xf32>, tensor<3xi64>) -> tensor<3x5x1x4xf32>
+  return
+}
+
+// -----
+
+func.func @cached_attention_c2(%q: tensor<3x4x1x4xf32>, %k: tensor<3x2x8x4xf32>, %p: tensor<3xi64>, %m: tensor<8x8xf32>) {
+  // expected-error @below {{mask 'tensor<8x8xf32>' does not broadcast to the scores of queries}}
+  %y = train.cached_attention %q, %k, %k, %p, %m {scale = 1.0 : f32}
+      : (tensor<3x4x1x4xf32>, tensor<3x2x8x4xf32>, tensor<3x2x8x4xf32>, tensor<3xi64>, tensor<8x8xf32>) -> tensor<3x4x1x4xf32>
+  return
+}
