@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sets of extents are [[name, @step, @evaluate], ..], turns dictionaries; both are plain values here.
+// Sets of extents are [[name, @step, @evaluate], ..], turns dictionaries, the decode step [@decode, output]; all are plain
+// values here.
 #include "ir/Buckets.h"
 
 #include "mlir/IR/Builders.h"
@@ -69,6 +70,23 @@ bool train::hasTurns(ModuleOp module) { return bucketsOf(module).front().repeats
 
 Attribute train::attributeOf(ModuleOp module, const Bucket &bucket, StringRef name) {
   return bucket.attributes ? bucket.attributes.get(name) : module->getAttr(name);
+}
+
+static constexpr llvm::StringLiteral decode = "train.decode";
+
+std::optional<DecodeStep> train::decodeStepOf(ModuleOp module) {
+  auto entry = module->getAttrOfType<ArrayAttr>(decode);
+  if (!entry || entry.size() != 2)
+    return std::nullopt;
+  const auto function = dyn_cast<FlatSymbolRefAttr>(entry[0]);
+  const auto output = dyn_cast<IntegerAttr>(entry[1]);
+  return function && output ? std::optional(DecodeStep{function.getValue().str(), output.getInt()}) : std::nullopt;
+}
+
+void train::setDecodeStep(ModuleOp module, const DecodeStep &step) {
+  Builder b(module.getContext());
+  module->setAttr(decode, b.getArrayAttr({FlatSymbolRefAttr::get(b.getContext(), step.function),
+                                          b.getI64IntegerAttr(step.output)}));
 }
 
 SmallVector<func::FuncOp> train::stepsOf(ModuleOp module) {

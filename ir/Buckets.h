@@ -40,6 +40,17 @@ constexpr const char *outputsAttribute = "train.outputs";
 /// An attribute of outputs or losses as it is for this bucket's functions; null: there is none.
 mlir::Attribute attributeOf(mlir::ModuleOp module, const Bucket &bucket, llvm::StringRef name);
 
+/// The decode step of a module (build-decode), a function that computes one token of each text of a batch.
+struct DecodeStep {
+  std::string function;
+  int64_t output = 0; ///< the number among outputsOf() of the scores that it returns, and nothing else
+};
+/// None where the module has none.
+std::optional<DecodeStep> decodeStepOf(mlir::ModuleOp module);
+void setDecodeStep(mlir::ModuleOp module, const DecodeStep &step);
+/// The variable that holds the place of each text's token, I64 [batch].
+constexpr llvm::StringRef placesName = "train/places";
+
 /// The training steps that the module still has as functions, the largest first, or the last turn's.
 llvm::SmallVector<mlir::func::FuncOp> stepsOf(mlir::ModuleOp module);
 

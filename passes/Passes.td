@@ -5,6 +5,7 @@
 // | pass | needs | leaves | works on | a wrong order is |
 // |---|---|---|---|---|
 // | recompose | the frontend's ops, or any train ops | one op for what exports write as several | functions | no error: what it does not recognize stays |
+// | build-decode | what recompose makes of attention | a function of one token a text, and evaluations that store keys and values | functions | no error: without train.attention there is no such function |
 // | build-backward | forward ops that have gradients: none is fused yet | gradient and update ops, `train.forward`, `train.backward`, variables of the optimizer | @step; others read averages | an error: the op has no gradient rule |
 // | split (--parts) | gradient ops: none is fused yet | losses of rows with `first`, train.concat of their gradients, none of both forward | functions | an error: there are fused ops |
 // | reduce-gradients (--ranks) | updates; none is fused yet | train.all_reduce, train.sum_batches, train.all_gather, no train.accumulate | @step | an error: no updates, or there are fused ops |
@@ -67,6 +68,30 @@ def Recompose : Pass<"sluice-recompose", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"gelus", "gelus", "train.gelu made">, Statistic<"attentions", "attentions", "train.attention made">,
     Statistic<"norms", "norms", "train.layer_norm made">, Statistic<"products", "products", "factors read without their transpose">,
     Statistic<"biases", "biases", "sums that became a product's bias">, Statistic<"transposes", "transposes", "transposes of rows that went">, Statistic<"views", "views", "attentions that read or write through views">];
+}
+
+def BuildDecode : Pass<"sluice-build-decode", "::mlir::ModuleOp"> {
+  let summary = "make a function that computes one token of each text, from keys and values that evaluations leave";
+  let description = [{
+    For --kv-cache: from the first scores [texts, tokens, words] of the largest @evaluate back, each value that depends on an input [texts, tokens] is made for one token of each text in @decode (`train.decode`).
+
+    - Elementwise ops, products with weights, norms and softmax along other dimensions, tables of rows, and what moves elements are cloned with one token.
+    - What depends on no text, positions and masks, is read at the places of the tokens, @"train/places", by train.embedding, as far up as only elementwise ops follow.
+    - A train.attention becomes a train.cached_attention: the token's keys and values join two caches by train.cache_rows, which all evaluations do with those of all tokens, of heads that
+      share them once. What lies behind a place is never read, so that the model has to be causal. An input that masks read for all tokens at once has a cache of its own.
+    - Where anything else mixes tokens there is no @decode: a remark names the op.
+
+    ```mlir
+    %y, %sums = train.attention %q, %k, %v {causal = true, scale = 1.0 : f32} : (tensor<2x4x8x16xf32>, ...
+    ```
+    gets beside it `train.cache_rows %k, %c : (tensor<2x4x8x16xf32>, tensor<2x4x8x16xf32>) -> ...`, another one for %v, and becomes in @decode
+    ```mlir
+    %c2 = train.cache_rows %k, %places, %c : (tensor<2x4x1x16xf32>, tensor<2xi64>, tensor<2x4x8x16xf32>) -> tensor<2x4x8x16xf32>
+    %y = train.cached_attention %q, %c2, %d2, %places {scale = 1.0 : f32} : (tensor<2x4x1x16xf32>, ...
+    ```
+  }];
+  let dependentDialects = ["::sluice::train::TrainDialect"];
+  let statistics = [Statistic<"cached", "cached", "attentions whose keys and values are cached">];
 }
 
 def BuildBackward : Pass<"sluice-build-backward", "::mlir::ModuleOp"> {
@@ -328,31 +353,6 @@ def PadProducts : Pass<"sluice-pad-products", "::mlir::ModuleOp"> {
   let options = [Option<"multiple", "multiple", "int64_t", "64", "columns get a multiple of this; 1: nothing is padded">,
     Option<"fewest", "fewest", "int64_t", "512", "fewest columns of products that are worth it">];
   let statistics = [Statistic<"padded", "padded", "products with more columns">];
-}
-
-def Linearize : Pass<"sluice-linearize", "::mlir::ModuleOp"> {
-  let summary = "number the stages between cut points, and mark what may work in place";
-  let description = [{
-    A cut point is a value that alone separates the forward graph: after its op, no other activation is read by a later forward op. Every
-    op gets `train.stage`; a backward op has the stage of its forward op. Fused ops whose operand nobody reads later, backward ops
-    included, and the gradient of the loss get `train.in_place`: per result the operand whose bytes it takes, or -1; so do backward products that are added to a sum of gradients which nobody reads later. A train.slice of what outlives
-    the step becomes a `piece`, no copy; so does one whose operand lives as long anyway, and slices that are all that is read of their operand, or all but an eighth at
-    its end, which is what pad-products adds.
-
-    ```mlir
-    %a = train.conv %x, %w ... {train.forward = 0} : ...
-    %b = train.fused (%a : ...) channels [] sums 0 -> (...) {train.forward = 1, train.rule = "relu"} {...}
-    %c = train.conv %b, %v ... {train.forward = 2} : ...
-    ```
-    becomes
-    ```mlir
-    %a = train.conv %x, %w ... {train.forward = 0, train.stage = 0} : ...
-    %b = train.fused (%a : ...) channels [] sums 0 -> (...) {train.forward = 1, train.in_place = array<i64: 0>, train.rule = "relu", train.stage = 1} {...}
-    %c = train.conv %b, %v ... {train.forward = 2, train.stage = 2} : ...
-    ```
-  }];
-  let dependentDialects = ["::sluice::train::TrainDialect"];
-  let statistics = [Statistic<"stages", "stages", "stages found">, Statistic<"pieces", "pieces", "slabs that are no copies">, Statistic<"inPlace", "in-place", "results that take an operand's bytes">];
 }
 
 include "passes/SchedulePasses.td"

@@ -53,6 +53,8 @@ void sluice::addPasses(OpPassManager &pm, Level from, Level until, const Pipelin
   const auto reaches = [&](Level level) { return from < level && level <= until; };
   if (reaches(Level::Training)) {
     pm.addPass(createRecompose());
+    if (options.keyCache)
+      pm.addPass(createBuildDecode());
     pm.addPass(createBuildBackward());
     pm.addPass(createSplit({options.parts}));
     pm.addPass(createReduceGradients());

@@ -31,6 +31,7 @@ struct PipelineOptions {
   Space stateHome = Space::Device; ///< arena of optimizer states
   int64_t workspaceLimit = 0;      ///< bytes; 0: follows from the model, see estimate-cost
   int threads = 0;                 ///< of host programs; 0: this machine's
+  bool keyCache = false;           ///< evaluations store keys and values, for a function of one token a text
   bool groupLaunches = false;      ///< runs of one kind in one launch, where that takes no more memory
   int64_t parts = 1;               ///< of the rows of the largest loss (sluice-split)
   bool choosesParts = false;       ///< more parts where a budget has no plan with these

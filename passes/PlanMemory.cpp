@@ -4,7 +4,7 @@
 //  2. plan `keep` without a limit: its arena is what percentages refer to;
 //  3. run the strategy within the budget; a checked plan becomes the attribute `train.plan`, see PlanAttrs.td;
 //  4. pack that plan once more, as tightly as can be: the offsets are handed on;
-//  5. so are those of @evaluate, whose plan is keep's.
+//  5. so are those of @evaluate and of the decode step, whose plans are keep's.
 // Buckets of shapes have a step and an evaluation each, all within one budget: percentages refer to the largest keep,
 // and a budget is too small by what the neediest of them asks for.
 // The planner knows no MLIR: this pass and what lies in passes/plan are all that stands between the two, so that
@@ -124,8 +124,8 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
     if (Status whole = checkPlan(problem, plan, plan.arenaBytes); !whole) // `codec=` came after the strategy's
       return module.emitError() << "the plan of strategy '" << request.name << "' fails the checker: " << whole.error();
     notePlan(one.step, one.storages, problem, plan, request, summary);
-    if (one.evaluation)
-      one.evaluation->note(summary, std::max(attr::get<attr::Plan>(one.step).getArena(), evaluation));
+    for (EvaluationPlan &each : one.evaluations)
+      each.note(summary, std::max(attr::get<attr::Plan>(one.step).getArena(), evaluation));
     return success();
   }
 

@@ -1,10 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-// The passes that plan, with those before them that say what things cost, and those after the plan, which make and prove
+// The passes that plan, with those before them that number ops and say what things cost, and those after the plan, which make and prove
 // sched.programs; in pipeline order, the last part of Passes.td.
 #ifndef SLUICE_SCHEDULE_PASSES
 #define SLUICE_SCHEDULE_PASSES
 
 include "mlir/Pass/PassBase.td"
+
+def Linearize : Pass<"sluice-linearize", "::mlir::ModuleOp"> {
+  let summary = "number the stages between cut points, and mark what may work in place";
+  let description = [{
+    A cut point is a value that alone separates the forward graph: after its op, no other activation is read by a later forward op. Every
+    op gets `train.stage`; a backward op has the stage of its forward op. Fused ops whose operand nobody reads later, backward ops
+    included, and the gradient of the loss get `train.in_place`: per result the operand whose bytes it takes, or -1; so do backward products that are added to a sum of gradients which nobody reads later. A train.slice of what outlives
+    the step becomes a `piece`, no copy; so does one whose operand lives as long anyway, and slices that are all that is read of their operand, or all but an eighth at
+    its end, which is what pad-products adds.
+
+    ```mlir
+    %a = train.conv %x, %w ... {train.forward = 0} : ...
+    %b = train.fused (%a : ...) channels [] sums 0 -> (...) {train.forward = 1, train.rule = "relu"} {...}
+    %c = train.conv %b, %v ... {train.forward = 2} : ...
+    ```
+    becomes
+    ```mlir
+    %a = train.conv %x, %w ... {train.forward = 0, train.stage = 0} : ...
+    %b = train.fused (%a : ...) channels [] sums 0 -> (...) {train.forward = 1, train.in_place = array<i64: 0>, train.rule = "relu", train.stage = 1} {...}
+    %c = train.conv %b, %v ... {train.forward = 2, train.stage = 2} : ...
+    ```
+  }];
+  let dependentDialects = ["::sluice::train::TrainDialect"];
+  let statistics = [Statistic<"stages", "stages", "stages found">, Statistic<"pieces", "pieces", "slabs that are no copies">, Statistic<"inPlace", "in-place", "results that take an operand's bytes">];
+}
 
 def EstimateCost : Pass<"sluice-estimate-cost", "::mlir::ModuleOp"> {
   let summary = "attach predicted seconds and workspace bytes to every op";

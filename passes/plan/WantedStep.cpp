@@ -26,19 +26,24 @@ LogicalResult sluice::planWithoutBudget(
     ModuleOp module, const planner::Profile &profile, const ProblemOptions &options,
     llvm::function_ref<planner::Answer(const planner::Problem &, const std::string &function)> keep,
     std::vector<WantedStep> &all) {
-  llvm::StringMap<std::string> evaluations;
+  llvm::StringMap<SmallVector<std::string, 2>> evaluations;
   for (const Bucket &bucket : bucketsOf(module))
-    evaluations[bucket.step] = bucket.evaluate;
+    evaluations[bucket.step] = {bucket.evaluate};
+  if (const std::optional<DecodeStep> decode = decodeStepOf(module))
+    evaluations[bucketsOf(module).back().step].push_back(decode->function);
   int64_t largest = 0;
   for (func::FuncOp step : stepsOf(module)) {
     WantedStep &one = all.emplace_back(step);
-    const std::string name = step.getSymName().str(), evaluate = evaluations[name];
+    const std::string name = step.getSymName().str();
     one.problem = problemOfStep(module, step, one.storages, profile, options);
     planner::Answer kept = keep(one.problem, name);
     if (auto *refused = std::get_if<planner::Refused>(&kept))
       return module.emitError() << "planning failed: " << refused->reason;
-    one.evaluation = EvaluationPlan::make(module, evaluate, profile, {options.target, options.oneMemory},
-                                          [&](const planner::Problem &evaluated) { return keep(evaluated, evaluate); });
+    for (const std::string &evaluate : evaluations[name])
+      if (auto plan =
+              EvaluationPlan::make(module, evaluate, profile, {options.target, options.oneMemory},
+                                   [&](const planner::Problem &evaluated) { return keep(evaluated, evaluate); }))
+        one.evaluations.push_back(std::move(*plan));
     one.summary = summaryOfKeep(one.problem, std::get<planner::Plan>(kept), one.evaluationBytes());
     largest = std::max(largest, one.summary.keepArena);
   }

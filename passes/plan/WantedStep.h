@@ -9,16 +9,21 @@
 
 namespace sluice {
 
-/// A step with the evaluation of its bucket.
+/// A step with the evaluation of its bucket, the largest one with the decode step, too, where there is one.
 struct WantedStep {
   explicit WantedStep(mlir::func::FuncOp step) : step(step), storages(step) {}
 
   mlir::func::FuncOp step;
   Storages storages;
   planner::Problem problem;
-  std::optional<EvaluationPlan> evaluation;
+  std::vector<EvaluationPlan> evaluations;
   PlanSummary summary; ///< without a budget; keepArena is the largest of all steps, as percentages refer to it
-  int64_t evaluationBytes() const { return evaluation ? evaluation->arena() : 0; }
+  int64_t evaluationBytes() const {
+    int64_t most = 0;
+    for (const EvaluationPlan &each : evaluations)
+      most = std::max(most, each.arena());
+    return most;
+  }
 };
 
 /// Adds the module's steps to `all`, in order of stepsOf(). `keep` gives keep's plan of a problem, which is that of a
