@@ -24,6 +24,9 @@ Document::Document(ModuleOp module, const EmitOptions &options, Names given)
   for (const train::Bucket &bucket : train::bucketsOf(module))
     buckets.push_back({bucket, bucket.name, endingOf(bucket.name), module.lookupSymbol<sched::ProgramOp>(bucket.step),
                        module.lookupSymbol<sched::ProgramOp>(bucket.evaluate)});
+  if (const std::optional<train::DecodeStep> found = train::decodeStepOf(module))
+    decode = {
+        "one token of each text", "_decode", {}, module.lookupSymbol<sched::ProgramOp>(found->function), found->output};
   step = buckets.back().step;
   evaluate = buckets.back().evaluate;
   plan = train::attr::get<train::attr::Plan>(step);
@@ -49,6 +52,8 @@ SmallVector<sched::ProgramOp> Document::programs() const {
     for (sched::ProgramOp program : {bucket.step, bucket.evaluate})
       if (program)
         all.push_back(program);
+  if (decode)
+    all.push_back(decode->evaluate);
   return all;
 }
 

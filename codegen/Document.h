@@ -38,6 +38,7 @@ struct BucketPrograms {
   std::string name;                        ///< its own; empty where there is only one
   std::string ending;                      ///< of the names of its functions and tables: "_128"; likewise
   mutable sched::ProgramOp step, evaluate; ///< the latter null where there is none
+  int64_t decodes = -1; ///< of the decode step, whose program is `evaluate`, without a step: the output that it leaves
 };
 
 /// Everything that the emitted file names, gathered before its first line is printed. Refers to the module, which must
@@ -52,6 +53,7 @@ public:
   mutable sched::ProgramOp step, evaluate; ///< of the largest bucket, or the last turn
   train::PlanAttr plan;                    ///< of that step
   std::vector<BucketPrograms> buckets;     ///< from the smallest to the largest, or turns in their order
+  std::optional<BucketPrograms> decode;    ///< none where there is no decode step
   /// All of them, those of the largest bucket first.
   llvm::SmallVector<sched::ProgramOp> programs() const;
   const EmitOptions &options;
@@ -92,8 +94,8 @@ public:
   };
   /// Model inputs in order, then the target, as constants of the largest bucket.
   std::vector<InputNames> inputs() const;
-  /// The type of an input in a step.
-  mlir::RankedTensorType inputType(sched::ProgramOp step, llvm::StringRef name) const;
+  /// The type of an input in a program; null where that does not read it.
+  mlir::RankedTensorType inputType(sched::ProgramOp program, llvm::StringRef name) const;
   /// Their declarations.
   std::string inputDeclarations() const;
   /// Activations of the step that its plan keeps and that could be packed, in the order of their buffers.

@@ -43,7 +43,7 @@ train::IdLimit idsOf(const Document &d, StringRef input) {
 
 /// A constant of an input as a bucket has it.
 std::string inputAs(const Document &d, const BucketPrograms &bucket, StringRef name, const std::string &constant) {
-  const RankedTensorType type = d.inputType(bucket.step, name);
+  const RankedTensorType type = d.inputType(bucket.step ? bucket.step : bucket.evaluate, name);
   if (!type || type == d.inputType(d.step, name) || constant == "none")
     return constant;
   return "as(" + constant + ", " + shapeText(type) + typeArguments(type) + ")";
@@ -106,16 +106,18 @@ void printClassWeights(const Document &d, const BucketPrograms &bucket, llvm::ra
 /// What the program predicts and compares. Returns the number of rows.
 int printOutputsOf(const Document &d, const BucketPrograms &bucket, llvm::raw_ostream &out) {
   int count = 0;
-  for (train::OutputAttr output : outputsOf(d, bucket)) {
+  for (auto [number, output] : llvm::enumerate(outputsOf(d, bucket))) {
     if (output.getLoss().getValue() == "none") // the model's own loss
       continue;
+    const bool decoded = static_cast<int64_t>(number) == bucket.decodes;
+    const int64_t kept = bucket.decodes < 0 ? output.getKept() : decoded ? 0 : -1;
     const auto orNone = [](const std::string &name) { return name.empty() ? std::string("none") : name; };
     out << (count++ ? ""
                     : "// What evaluate leaves, and what it is compared with.\nstatic const Output outputs" +
                           bucket.ending + "[] = {\n")
-        << "    {" << stringLiteral(output.getName().str()) << ", "
-        << orNone(d.keptName(bucket.evaluate, output.getKept())) << ", " << d.inputNumber(output.getTarget().getValue())
-        << ", " << (output.getLoss().empty() ? "nullptr" : stringLiteral(output.getLoss().str())) << ", "
+        << "    {" << stringLiteral(output.getName().str()) << ", " << orNone(d.keptName(bucket.evaluate, kept)) << ", "
+        << d.inputNumber(output.getTarget().getValue()) << ", "
+        << (output.getLoss().empty() ? "nullptr" : stringLiteral(output.getLoss().str())) << ", "
         << shortest(output.getWeight().getValueAsDouble()) << ", "
         << orNone(output.getPart() < 0 ? "" : d.resultName(train::firstPart + output.getPart())) << ", "
         << (output.getProbabilities() ? "true" : "false") << "},\n";
@@ -125,17 +127,32 @@ int printOutputsOf(const Document &d, const BucketPrograms &bucket, llvm::raw_os
 }
 
 std::string predictedSeconds(const BucketPrograms &bucket) {
-  const auto plan = train::attr::get<train::attr::Plan>(bucket.step);
+  const auto plan = train::attr::get<train::attr::Plan>(bucket.step ? bucket.step : bucket.evaluate);
   return llvm::formatv("{0:E}", plan.getSeconds().getValueAsDouble()).str();
+}
+
+/// A row of the type Bucket.
+void printBucket(const BucketPrograms &bucket, int outputs, llvm::raw_ostream &out) {
+  out << "{" << stringLiteral(bucket.name) << ", inputs" << bucket.ending << ", "
+      << (outputs ? "outputs" + bucket.ending : "nullptr") << ", " << predictedSeconds(bucket) << "}";
 }
 
 /// The shapes that a batch may have.
 void printBuckets(const Document &d, int outputs, llvm::raw_ostream &out) {
   out << "// The shapes that a batch may have.\nstatic const Bucket buckets[] = {\n";
-  for (const BucketPrograms &bucket : d.buckets)
-    out << "    {" << stringLiteral(bucket.name) << ", inputs" << bucket.ending << ", "
-        << (outputs ? "outputs" + bucket.ending : "nullptr") << ", " << predictedSeconds(bucket) << "},\n";
+  for (const BucketPrograms &bucket : d.buckets) {
+    out << "    ";
+    printBucket(bucket, outputs, out);
+    out << ",\n";
+  }
   out << "};\n\n";
+}
+
+void printDecodeShape(const Document &d, int outputs, llvm::raw_ostream &out) {
+  printOutputsOf(d, *d.decode, out);
+  out << "// The shape of a decode step.\nstatic const Bucket decodeShape = ";
+  printBucket(*d.decode, outputs, out);
+  out << ";\n\n";
 }
 
 /// Whether an evaluation counts right answers.
@@ -168,6 +185,8 @@ int codegen::printInputs(const Document &d, llvm::raw_ostream &out) {
   const ArrayRef<BucketPrograms> all(d.buckets); // turns have the same inputs
   for (const BucketPrograms &bucket : train::hasTurns(d.module) ? all.take_back() : all)
     count = printInputsOf(d, bucket, out);
+  if (d.decode)
+    printInputsOf(d, *d.decode, out);
   return count;
 }
 
@@ -183,5 +202,7 @@ int codegen::printOutputs(const Document &d, llvm::raw_ostream &out) {
     printTurns(d, counts, out);
   else if (d.buckets.size() > 1)
     printBuckets(d, counts.back(), out);
+  if (d.decode)
+    printDecodeShape(d, counts.back(), out);
   return counts.back();
 }

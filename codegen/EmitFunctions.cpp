@@ -196,6 +196,7 @@ static void printStep(const Document &d, const BucketPrograms &bucket, llvm::raw
 
 static void printEvaluation(const Document &d, const BucketPrograms &bucket, llvm::raw_ostream &out) {
   out << "\n// ---- One batch" << (bucket.name.empty() ? "" : " of " + commentText(bucket.name))
+      << (bucket.decodes < 0 ? "" : ", behind what caches hold,")
       << " with running statistics and without dropout.\nSLUICE_SEQUENCE static void evaluate" << bucket.ending
       << "(Session &s) {\n";
   FunctionPrinter evaluation(d, bucket.evaluate);
@@ -212,5 +213,7 @@ std::string codegen::emitFunctions(const Document &d) {
     if (bucket.evaluate)
       printEvaluation(d, bucket, out);
   }
+  if (d.decode)
+    printEvaluation(d, *d.decode, out);
   return text;
 }

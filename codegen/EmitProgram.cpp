@@ -110,6 +110,10 @@ std::string codegen::emitSlots(const Document &d) {
       list(bucket.evaluate, [](sched::BufferOp b) { return !b.outlivesStep(); });
     }
   }
+  if (d.decode) {
+    out << "\n// ---- Transients of a decode step, in the same bytes.\n";
+    list(d.decode->evaluate, [](sched::BufferOp b) { return !b.outlivesStep(); });
+  }
   if (!d.events.empty()) {
     out << "\n// ---- Events that order the streams.\n";
     for (auto [i, name] : llvm::enumerate(d.events))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the emitted program tells the runtime about itself (runtime/Program.h): variables, inputs, plan, and main.
 #include "codegen/Document.h"
+#include "ir/Cache.h"
 #include "ir/TensorName.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -43,10 +44,10 @@ std::string initOf(train::VariableOp variable) {
   return "Init::File";
 }
 
-const char *roleOf(train::Role role) {
+const char *roleOf(train::VariableOp variable) {
   static const char *const names[] = {"Role::Parameter", "Role::State", "Role::Constant", "Role::Optimizer",
                                       "Role::Gradient"};
-  return names[static_cast<int>(role)];
+  return variable->hasAttr(train::cacheAttribute) ? "Role::Cache" : names[static_cast<int>(variable.getRole())];
 }
 
 /// The variable that a running average begins as; null for others.
@@ -85,9 +86,8 @@ void printVariables(const Document &d, llvm::raw_ostream &out) {
     train::VariableOp source = sourceOf(d, variable), exported = source ? source : variable;
     int64_t offset =
         d.options.exportOffset && !averaged.contains(variable) ? d.options.exportOffset(exported.getSymName()) : -1;
-    out << "    {" << stringLiteral(train::tensorName(variable)) << ", " << d.nameOf(buffer) << ", "
-        << roleOf(variable.getRole()) << ", " << initOf(variable) << ", " << variable.getFanIn() << ", "
-        << variable.getFanOut() << ", " << offset
+    out << "    {" << stringLiteral(train::tensorName(variable)) << ", " << d.nameOf(buffer) << ", " << roleOf(variable)
+        << ", " << initOf(variable) << ", " << variable.getFanIn() << ", " << variable.getFanOut() << ", " << offset
         << (source ? ", " + stringLiteral(train::tensorName(source)) : std::string()) << formOf(variable)
         << wholeOf(d, variable) << "},\n";
   }
@@ -190,12 +190,15 @@ void printEntry(const Document &d, llvm::raw_ostream &out) {
     return "step" + bucket.ending + ", " + (bucket.evaluate ? "evaluate" + bucket.ending : "nullptr");
   };
   std::string entry = "{makeKernels, " + functions(d.buckets.back());
-  const bool ranks = d.module->hasAttr(train::ranksAttribute);
-  if (ranks || d.buckets.size() > 1)
+  const bool ranks = d.module->hasAttr(train::ranksAttribute), several = d.buckets.size() > 1;
+  if (ranks || several || d.decode)
     entry += ranks ? ", joinMpi" : ", nullptr";
-  for (size_t i = 0; d.buckets.size() > 1 && i < d.buckets.size(); ++i)
-    entry += (i ? ", {" : ", {{") + functions(d.buckets[i]) + "}";
-  entry += d.buckets.size() > 1 ? "}}" : "}";
+  std::string list;
+  for (const BucketPrograms &bucket : d.buckets)
+    list += (list.empty() ? "{" : ", {") + functions(bucket) + "}";
+  if (several || d.decode)
+    entry += several ? ", {" + list + "}" : ", {}";
+  entry += d.decode ? ", evaluate_decode}" : "}";
   if (d.options.library.empty())
     out << "int main(int argc, char **argv) {\n  return run(argc, argv, program, " << entry << ");\n}\n";
   else
@@ -207,10 +210,9 @@ void printEntry(const Document &d, llvm::raw_ostream &out) {
 
 void printProgram(const Document &d, llvm::raw_ostream &out, int inputs, int rows, int actions) {
   const int work = printWork(d, out), kept = printKept(d, out), tied = printTiedNames(d, out),
-            adapters = printAdapters(d, out);
-  const size_t engines = printEngines(d, out);
+            adapters = printAdapters(d, out), engines = static_cast<int>(printEngines(d, out));
   const int outputs = printOutputs(d, out), several = d.buckets.size() > 1 ? static_cast<int>(d.buckets.size()) : 0;
-  auto seconds = [](FloatAttr value) { return llvm::formatv("{0:E}", value.getValueAsDouble()).str(); };
+  const auto seconds = [](FloatAttr value) { return llvm::formatv("{0:E}", value.getValueAsDouble()).str(); };
   static const char *const rules[] = {"Sgd", "Adam", "AdamW", "Adagrad", "RmsProp", "Lamb", "Lion"};
   auto rule = train::symbolizeUpdateRule(moduleWord(d, "train.optimizer", "sgd"));
   // In the order of the fields, which C++ asks for.
@@ -235,7 +237,7 @@ void printProgram(const Document &d, llvm::raw_ostream &out, int inputs, int row
   if (d.options.workspaceLimit)
     line("workspaceLimit", Twine(d.options.workspaceLimit));
   line("precision", Twine("Precision::") + moduleWord(d, "train.precision", "fp32").upper());
-  table("engines", "engineCount", static_cast<int>(engines));
+  table("engines", "engineCount", engines);
   line("events", Twine(d.events.size()));
   line("predictedSecondsPerStep", seconds(d.plan.getSeconds()));
   line("predictedSecondsOfLongest", seconds(d.plan.getLongest()));
@@ -262,6 +264,8 @@ void printProgram(const Document &d, llvm::raw_ostream &out, int inputs, int row
     line("classWeights", "classWeights" + (train::hasTurns(d.module) ? d.buckets.back().ending : ""));
   table("buckets", "bucketCount", train::hasTurns(d.module) ? 0 : several);
   table("turns", "turnCount", train::hasTurns(d.module) ? several : 0);
+  if (d.decode)
+    line("decode", "&decodeShape"), line("places", d.nameOf(d.variableBuffer(train::placesName)));
   out << "};\n\n} // namespace\n\n";
   printEntry(d, out);
 }

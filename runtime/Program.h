@@ -16,8 +16,9 @@
 namespace sluice {
 
 /// Parameter: trained. State: BatchNorm running statistics. Constant: never written. Optimizer: momentum, moments and
-/// averages. Gradient: sums over the batches of a step, which mean nothing between steps.
-enum class Role { Parameter, State, Constant, Optimizer, Gradient };
+/// averages. Gradient: sums over the batches of a step, which mean nothing between steps. Cache: what evaluations leave
+/// for the decode step, which means nothing to a later run.
+enum class Role { Parameter, State, Constant, Optimizer, Gradient, Cache };
 
 /// How a variable gets its first value. File: by name from the weights file beside the program. Zero/One: filled. Draw
 /// rules are keyed by (seed, name), so both targets draw the same bits. Kaiming: normal, std = sqrt(2 / fanIn). Xavier:
@@ -200,6 +201,10 @@ struct Program {
   const TrainingTurn *turns = nullptr;
   int turnCount = 0;
   int ownTurn = -1; ///< of the program as one turn has it (ofTurn()): its number, and that of its functions in Entry
+  /// The shape of the decode step (Entry::decode), one token of each text: of its outputs one is present. Null where
+  /// there is no such step.
+  const Bucket *decode = nullptr;
+  Tensor places = {}; ///< I64 [batch]: where in its text each token of a decode step stands
 };
 
 /// The program as it is for batches of each of its shapes, from the smallest to the largest.
@@ -256,6 +261,10 @@ struct Entry {
   /// Joins the others that were started with this process; null: the program is for one.
   std::unique_ptr<Ranks> (*joinRanks)() = nullptr;
   std::vector<Functions> buckets = {}; ///< in the order of Program::buckets, or Program::turns; empty without those
+  /// Enqueues a decode step: of each text the token in the current batch's slots, at its place of Program::places. What
+  /// it sees of the tokens before is what an evaluation of any shape, and decode steps after it, have left in the
+  /// caches for this text, by its number in the batch. Empty: there is none.
+  std::function<void(Session &)> decode = {};
 
   const std::function<void(Session &)> &stepOf(int bucket) const {
     return buckets.empty() ? step : buckets[static_cast<size_t>(bucket)].step;

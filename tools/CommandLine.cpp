@@ -78,6 +78,7 @@ void declareTraining(CLI::App &app, DriverOptions &o, Words &w) {
   app.add_flag("--clip-norm", o.spec.clipNorm,
                "the program may clip gradients by the norm of all of them, which live until the end of the step");
   app.add_flag("--accumulate", o.spec.accumulate, "a step of the program may have several batches");
+  app.add_flag("--kv-cache", o.pipeline.keyCache, keyCacheHelp);
   app.add_option("--ranks", w.ranks, ranksHelp)->option_text("mpi|N");
   app.add_option("--interconnect", o.pipeline.interconnect, interconnectHelp)->option_text("NAME|FILE");
   app.add_option("--reduce", w.reduce, reduceHelp)->option_text("ordered[,batches=N]|fast");
@@ -292,7 +293,7 @@ Status convert(const Words &w, DriverOptions &o) {
       [&] { return takeRanks(w.ranks, w.reduce, w.shard, o); },
       [&] { return takeLossy(w.allowLossy, w.errorBudget, o); },
       [&] { return checkStrategy(o.pipeline.strategy); },
-      [&] { return refuseBuckets(o); },
+      [&] { return refuseNotYet(o); },
       [&] { return refuse(o); }};
   for (const auto &step : steps)
     if (Status status = step(); !status)
@@ -352,8 +353,6 @@ std::optional<int> sluice::parseCommandLine(const std::vector<std::string> &word
                   : foreign     ? "--cpu=" + options.cpu
                                 : "--device=" + options.pipeline.device) +
                  " does not plan for");
-  options.commandLine = "sluicec";
-  for (const std::string &word : words)
-    options.commandLine += " " + word;
+  options.commandLine = "sluicec " + llvm::join(words, " ");
   return std::nullopt;
 }

@@ -176,7 +176,7 @@ static Status refuseTurns(const DriverOptions &o) {
   return Success{};
 }
 
-Status refuseBuckets(const DriverOptions &o) {
+static Status refuseBuckets(const DriverOptions &o) {
   const bool turns = !o.spec.turns.empty();
   if (o.buckets.names.empty() && !turns)
     return Success{};
@@ -191,6 +191,27 @@ Status refuseBuckets(const DriverOptions &o) {
                          : std::string("--dim with several shapes is not available yet with ") + flag +
                                "; give one shape: --dim " + o.buckets.nameOf(o.buckets.extents.size() - 1)};
   return Success{};
+}
+
+static Status refuseKeyCache(const DriverOptions &o) {
+  if (!o.pipeline.keyCache)
+    return Success{};
+  const std::pair<bool, const char *> others[] = {{o.pipeline.target != Target::Host, "--target=cuda"},
+                                                  {!o.spec.turns.empty(), "--turn"},
+                                                  {!o.spec.ranks.empty(), "--ranks"},
+                                                  {o.pipeline.parts > 1 || o.pipeline.choosesParts, "--parts"},
+                                                  {o.emit == Emit::Library, "--emit=library"},
+                                                  {o.emit == Emit::Report, "--emit=report"}};
+  for (const auto &[given, flag] : others)
+    if (given)
+      return Error{std::string("--kv-cache is not available yet with ") + flag +
+                   "; without it --generate computes the whole text for each token"};
+  return Success{};
+}
+
+Status refuseNotYet(const DriverOptions &o) {
+  const Status buckets = refuseBuckets(o);
+  return buckets ? refuseKeyCache(o) : buckets;
 }
 
 } // namespace sluice

@@ -47,7 +47,11 @@ constexpr const char *lossHelp =
 constexpr const char *turnHelp =
     "given several times: steps with a loss and parameters of their own, which alternate, as a GAN's: K steps (default "
     "1) that change what REGEX matches by the loss OUTPUT, then those of the next turn: docs/training.md";
-/// An error for what a program with a step for each of several shapes, or turns, cannot do yet.
-Status refuseBuckets(const DriverOptions &options);
+/// Of --kv-cache.
+constexpr const char *keyCacheHelp = "room for keys and values of a whole batch of texts, so that the program's "
+                                     "--generate computes one token of each at a time instead of whole texts (host)";
+
+/// An error for what a program with a step for each of several shapes, or turns, or with a cache of keys, cannot do yet.
+Status refuseNotYet(const DriverOptions &options);
 
 } // namespace sluice

@@ -62,8 +62,8 @@ std::string describePlan(const Program &program) {
 }
 
 std::string describeVariables(const Program &program) {
-  static constexpr const char *roles[] = {"parameter", "state", "constant", "optimizer", "gradient"};
-  static_assert(static_cast<int>(Role::Gradient) == 4, "the names follow the roles");
+  static constexpr const char *roles[] = {"parameter", "state", "constant", "optimizer", "gradient", "cache"};
+  static_assert(static_cast<int>(Role::Cache) == 5, "the names follow the roles");
   Json list = Json::array();
   for (int i = 0; i < program.variableCount; ++i) {
     const Variable &variable = program.variables[i];

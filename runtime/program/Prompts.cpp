@@ -178,6 +178,11 @@ std::vector<int64_t> Prompts::ids(size_t prompt, int64_t first, int64_t end) con
   return ids;
 }
 
+void Prompts::copyValue(size_t prompt, int input, int64_t place, char *to) const {
+  const size_t width = byteWidth(program.inputs[input].staging.type);
+  std::memcpy(to, list[prompt].values[static_cast<size_t>(input)].data() + static_cast<size_t>(place) * width, width);
+}
+
 void Prompts::append(size_t number, int64_t id) {
   Prompt &prompt = list[number];
   std::vector<char> &ids = prompt.values[static_cast<size_t>(places.ids)];

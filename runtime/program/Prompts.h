@@ -40,6 +40,9 @@ public:
   int64_t given(size_t prompt) const { return list[prompt].given; }
   std::vector<int64_t> ids(size_t prompt, int64_t first, int64_t end) const;
 
+  /// What an input has for a token that there is: to[0, byteWidth of its type).
+  void copyValue(size_t prompt, int input, int64_t place, char *to) const;
+
   /// One token more. Inputs beside go on as their lists do, which may be longer than the prompt; where they end, by the
   /// difference of their last two values.
   void append(size_t prompt, int64_t id);

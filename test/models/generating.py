@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small Llama and GPT-2 of transformers, prompts, and what transformers' generate adds to them by their trained weights, for test/execute/generate.test.
+"""Small Llama and GPT-2 of transformers, prompts, and what transformers' generate adds to them by their trained weights, for test/execute/generate.test and kv-cache.test.
 
     generating.py make FOLDER       NAME.onnx of both, one that is not causal, prompts, a tokenizer
     generating.py compare FOLDER    NAME.answers of programs, greedy, against transformers with the weights NAME.trained.safetensors
+    generating.py logprobs FOLDER   those of the tokens in NAME.log.jsonl against NAME-whole.log.jsonl
 """
 import json
 import pathlib
@@ -129,5 +130,17 @@ def stopped(folder):
     print("stops, seeds and the log are right")
 
 
+def logprobs(folder):
+    """Of both programs: those with a cache decode one token at a time, and differ by rounding."""
+    for name in ("llama", "gpt2"):
+        lists = []
+        for program in (name, f"{name}-whole"):
+            events = [line for line in read(folder / f"{program}.log.jsonl") if line["event"] == "token"]
+            lists.append({(event["prompt"], place): event["logprob"] for place, event in enumerate(sorted(events, key=lambda event: event["prompt"]))})
+        assert lists[0].keys() == lists[1].keys()
+        numpy.testing.assert_allclose(list(lists[0].values()), list(lists[1].values()), rtol=1e-5, atol=2e-5)
+        print(f"{name}: {len(lists[0])} log-probabilities differ by {max(abs(a - b) for a, b in zip(lists[0].values(), lists[1].values())):.2g} at most")
+
+
 if __name__ == "__main__":
-    {"make": make, "compare": compare, "stopped": stopped}[sys.argv[1]](pathlib.Path(sys.argv[2]))
+    {"make": make, "compare": compare, "stopped": stopped, "logprobs": logprobs}[sys.argv[1]](pathlib.Path(sys.argv[2]))
