@@ -95,8 +95,9 @@ void declareTraining(CLI::App &app, DriverOptions &o, Words &w) {
           "matches, too, is as without both",
           "REGEX|@FILE");
   app.add_option("--adapter", w.adapter,
-                 "train low-rank matrices beside the weights that REGEX names: docs/fine-tuning.md")
-      ->option_text(adapterForm);
+                 "train low-rank matrices beside weights, those that targets=REGEX names; rank=N, alpha=X, dropout=P, "
+                 "rslora: docs/fine-tuning.md")
+      ->option_text("lora|dora[,k=v...]");
   app.add_option(
          "--frozen", w.frozen,
          "keep matrices that are held fixed in fewer bits, each N neighbours with a scale and, asymmetric, a zero "
