@@ -84,7 +84,7 @@ public:
     if (Status known = checkMagnitudes(*module); !known)
       return known.takeError();
     variables.setTied(tiedNames(file.model().graph(), graph));
-    if (Status roles = reportRoles(graph, variables, hand, report.remarks); !roles)
+    if (Status roles = reportRoles(*module, graph, variables, hand, report.remarks); !roles)
       return roles.takeError();
     if (Status noted = noteTurns(*module, spec, hand, turns, report.remarks); !noted)
       return noted.takeError();

@@ -3,10 +3,13 @@
 #include "frontend/RoleReport.h"
 
 #include "frontend/Refusals.h"
+#include "ir/Train.h"
 #include "onnx/onnx_pb.h"
 #include "runtime/Printable.h"
 
 #include <algorithm>
+
+using namespace mlir;
 
 namespace sluice {
 namespace {
@@ -15,9 +18,9 @@ using Names = std::vector<std::string>;
 
 /// The model's float tensors by what becomes of them.
 struct Roles {
-  Names trained, frozen, byRule, chosen, states;
+  Names trained, frozen, byRule, chosen, states, inNoTurn;
   Names halfBiases; ///< of the trained ones
-  size_t constants = 0, inNoTurn = 0;
+  size_t constants = 0;
 };
 
 /// Counts each tensor once, by its variables where it has some: a tensor that one node trains and another reads as a
@@ -47,7 +50,7 @@ Roles rolesOf(const OnnxGraph &graph, const Variables &variables, const HandRole
     if (hand.freezes(name))
       roles.frozen.push_back(name);
     else if (held == graph.roles.held.end() && constant.count(name) && hand.isInNoTurn(name))
-      ++roles.inNoTurn;
+      roles.inNoTurn.push_back(name);
     else if (held == graph.roles.held.end() ? constant.count(name) > 0 : isByRule(held->second))
       roles.byRule.push_back(name);
     else
@@ -156,7 +159,21 @@ void reportLeftOut(const onnx::GraphProto &file, const OnnxGraph &graph, const s
   remarks.push_back(line + "; --loss OUTPUT=NAME, once for each, trains several");
 }
 
-Status reportRoles(const OnnxGraph &graph, const Variables &variables, const HandRoles &hand,
+/// What a step lacks for tensors that are held by hand; empty where none is. Activations are the plan's to tell.
+static std::string savedByHand(ModuleOp module, const Variables &variables) {
+  int64_t bytes = 0;
+  for (train::VariableOp variable : variables.frozen())
+    bytes += train::bytes(variable.getType());
+  const auto optimizer = module->getAttrOfType<StringAttr>("train.optimizer");
+  const auto rule = train::symbolizeUpdateRule(optimizer ? optimizer.getValue() : "sgd");
+  if (bytes == 0 || !rule)
+    return "";
+  const auto states = static_cast<int64_t>(train::stateSuffixes(*rule).size());
+  return "; what is held by hand has no gradients, " + std::to_string(bytes) + " bytes, and no states of " +
+         train::stringifyUpdateRule(*rule).str() + ", " + std::to_string(states * bytes) + " bytes";
+}
+
+Status reportRoles(ModuleOp module, const OnnxGraph &graph, const Variables &variables, const HandRoles &hand,
                    std::vector<std::string> &remarks) {
   const Roles roles = rolesOf(graph, variables, hand);
   Names freezable = roles.trained;
@@ -172,13 +189,13 @@ Status reportRoles(const OnnxGraph &graph, const Variables &variables, const Han
       held += (held.empty() ? " (" : ", ") + std::to_string(count) + why;
   };
   add(roles.frozen.size(), hand.adapters.empty() ? " by --freeze" : " beside adapters");
-  add(roles.inNoTurn, " in no turn");
+  add(roles.inNoTurn.size(), " in no turn");
   add(roles.constants, roles.constants == 1 ? " constant of the graph" : " constants of the graph");
   add(roles.byRule.size(), " by rule: " + someOf(roles.byRule));
-  const size_t count = roles.frozen.size() + roles.inNoTurn + roles.constants + roles.byRule.size();
+  const size_t count = roles.frozen.size() + roles.inNoTurn.size() + roles.constants + roles.byRule.size();
   std::string line = counted(roles.trained.size(), "tensor") + (roles.trained.size() == 1 ? " is" : " are") +
                      " trained, " + std::to_string(count) + (count == 1 ? " is" : " are") + " held fixed" +
-                     (held.empty() ? "" : held + ")");
+                     (held.empty() ? "" : held + ")") + savedByHand(module, variables);
   if (!roles.chosen.empty())
     line += "; trained by rule: " + someOf(roles.chosen);
   if (!roles.halfBiases.empty())
@@ -186,6 +203,9 @@ Status reportRoles(const OnnxGraph &graph, const Variables &variables, const Han
   if (!roles.byRule.empty() || !roles.chosen.empty() || !roles.halfBiases.empty())
     line += "; --train and --freeze decide otherwise";
   remarks.push_back(std::move(line));
+  if (!roles.inNoTurn.empty())
+    remarks.push_back("no turn trains " + counted(roles.inNoTurn.size(), "parameter") + ", which " +
+                      (roles.inNoTurn.size() == 1 ? "is" : "are") + " held fixed: " + someOf(roles.inNoTurn));
   warn(roles.trained, graph, hand, remarks);
   remarkOnFolded(graph.roles, remarks);
   return Success{};

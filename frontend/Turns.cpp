@@ -73,15 +73,11 @@ Status noteTurns(ModuleOp module, const TrainingSpec &spec, const HandRoles &han
   if (spec.turns.empty())
     return Success{};
   std::vector<SmallVector<Attribute>> trained(spec.turns.size());
-  std::vector<std::string> left;
   Builder b(module.getContext());
   for (auto variable : module.getOps<train::VariableOp>()) {
     const std::string name = train::tensorName(variable).str();
-    if (variable.getRole() != train::Role::Parameter) {
-      if (variable.getReason().value_or("").starts_with("trained in no turn"))
-        left.push_back(name);
+    if (variable.getRole() != train::Role::Parameter)
       continue;
-    }
     const std::vector<size_t> turns = hand.turnsOf(name);
     if (turns.empty())
       return Error{"parameter '" + name + "' is in no turn"};
@@ -105,9 +101,6 @@ Status noteTurns(ModuleOp module, const TrainingSpec &spec, const HandRoles &han
                     imported[i].attributes});
   }
   train::setBuckets(module, list);
-  if (!left.empty())
-    remarks.push_back("no turn trains " + counted(left.size(), "parameter") + ", which " +
-                      (left.size() == 1 ? "is" : "are") + " held fixed: " + someOf(left));
   return Success{};
 }
 
