@@ -208,10 +208,25 @@ void printEntry(const Document &d, llvm::raw_ostream &out) {
         << d.options.library << "(void) {\n  return libraryProgram();\n}\n";
 }
 
+/// Buckets, turns and the decode step.
+void printKindsOfStep(const Document &d, llvm::function_ref<void(const Twine &, const Twine &)> line) {
+  const bool turns = train::hasTurns(d.module);
+  if (d.module->hasAttr(train::classWeightsAttribute))
+    line("classWeights", "classWeights" + (turns ? d.buckets.back().ending : ""));
+  if (d.buckets.size() > 1) {
+    line(turns ? "turns" : "buckets", turns ? "turns" : "buckets");
+    line(turns ? "turnCount" : "bucketCount", Twine(d.buckets.size()));
+  }
+  if (d.decode) {
+    line("decode", "&decodeShape");
+    line("places", d.nameOf(d.variableBuffer(train::placesName)));
+  }
+}
+
 void printProgram(const Document &d, llvm::raw_ostream &out, int inputs, int rows, int actions) {
   const int work = printWork(d, out), kept = printKept(d, out), tied = printTiedNames(d, out),
             adapters = printAdapters(d, out), engines = static_cast<int>(printEngines(d, out));
-  const int outputs = printOutputs(d, out), several = d.buckets.size() > 1 ? static_cast<int>(d.buckets.size()) : 0;
+  const int outputs = printOutputs(d, out);
   const auto seconds = [](FloatAttr value) { return llvm::formatv("{0:E}", value.getValueAsDouble()).str(); };
   static const char *const rules[] = {"Sgd", "Adam", "AdamW", "Adagrad", "RmsProp", "Lamb", "Lion"};
   auto rule = train::symbolizeUpdateRule(moduleWord(d, "train.optimizer", "sgd"));
@@ -260,12 +275,7 @@ void printProgram(const Document &d, llvm::raw_ostream &out, int inputs, int row
   if (!d.options.exportTemplate.empty())
     line("exportTemplate", stringLiteral(d.options.exportTemplate));
   line("optimizer", Twine("Program::Optimizer::") + rules[static_cast<size_t>(rule.value_or(train::UpdateRule::Sgd))]);
-  if (d.module->hasAttr(train::classWeightsAttribute))
-    line("classWeights", "classWeights" + (train::hasTurns(d.module) ? d.buckets.back().ending : ""));
-  table("buckets", "bucketCount", train::hasTurns(d.module) ? 0 : several);
-  table("turns", "turnCount", train::hasTurns(d.module) ? several : 0);
-  if (d.decode)
-    line("decode", "&decodeShape"), line("places", d.nameOf(d.variableBuffer(train::placesName)));
+  printKindsOfStep(d, line);
   out << "};\n\n} // namespace\n\n";
   printEntry(d, out);
 }

@@ -9,7 +9,8 @@
 namespace sluice {
 
 /// Adds a line to `remarks` that says how many tensors are trained and held and why, which of them rules decide, and
-/// what a step lacks for those that are held by hand, and one for patterns of a list that match nothing. An error where all patterns of --freeze or --train do.
+/// what a step lacks for those that are held by hand, and one for patterns of a list that match nothing. An error where
+/// all patterns of --freeze or --train do.
 Status reportRoles(mlir::ModuleOp module, const OnnxGraph &graph, const Variables &variables, const HandRoles &hand,
                    std::vector<std::string> &remarks);
 

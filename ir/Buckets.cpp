@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sets of extents are [[name, @step, @evaluate], ..], turns dictionaries, the decode step [@decode, output]; all are plain
-// values here.
+// Sets of extents are [[name, @step, @evaluate], ..], turns dictionaries, the decode step [@decode, output]; all are
+// plain values here.
 #include "ir/Buckets.h"
 
 #include "mlir/IR/Builders.h"

@@ -51,7 +51,8 @@ constexpr const char *turnHelp =
 constexpr const char *keyCacheHelp = "room for keys and values of a whole batch of texts, so that the program's "
                                      "--generate computes one token of each at a time instead of whole texts (host)";
 
-/// An error for what a program with a step for each of several shapes, or turns, or with a cache of keys, cannot do yet.
+/// An error for what a program with a step for each of several shapes, or turns, or with a cache of keys, cannot do
+/// yet.
 Status refuseNotYet(const DriverOptions &options);
 
 } // namespace sluice
