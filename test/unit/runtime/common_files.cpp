@@ -85,7 +85,7 @@ TEST_F(Files, LongNamesAreWritten) {
 
 TEST_F(Files, ASecondRunOnACheckpointFolderIsRefusedAndNamesTheFirst) {
   EXPECT_EQ(shell("./tiny --data data --epochs 100000000 --checkpoint c --checkpoint-every 7 & first=$!; until test -s "
-                  "c/checkpoint.lock; do :; done; "
+                  "c/checkpoint.lock && test -s c/checkpoint.safetensors; do :; done; "
                   "./tiny --data data --steps 9 --checkpoint c 2>second; echo $? >status; "
                   "./tiny --data data --checkpoint c --log nowhere/log 2>/dev/null; kill $first; wait $first"),
             143);
