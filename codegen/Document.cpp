@@ -25,12 +25,9 @@ Document::Document(ModuleOp module, const EmitOptions &options, Names given)
     buckets.push_back({bucket, bucket.name, endingOf(bucket.name), module.lookupSymbol<sched::ProgramOp>(bucket.step),
                        module.lookupSymbol<sched::ProgramOp>(bucket.evaluate)});
   if (const std::optional<train::DecodeStep> found = train::decodeStepOf(module))
-    decode = {{},
-              "one token of each text",
-              "_decode",
-              {},
-              module.lookupSymbol<sched::ProgramOp>(found->function),
-              found->output};
+    decode = {
+        {},           "one token of each text", "_decode", {}, module.lookupSymbol<sched::ProgramOp>(found->function),
+        found->output};
   step = buckets.back().step;
   evaluate = buckets.back().evaluate;
   plan = train::attr::get<train::attr::Plan>(step);
