@@ -55,6 +55,28 @@ def adapt(model, matrices, targets, rank, scale):
     return {key.replace(".default", ""): value for key, value in model.named_parameters() if ".lora_" in key}
 
 
+def train_alike(folder, name, model, trained, batch, steps, rate):
+    """Trains as program NAME did on FOLDER/data and compares the losses, and the gradients of the first step; returns the inputs."""
+    import json
+    from safetensors.torch import load_file
+    x, y = (torch.from_numpy(np.load(folder / "data" / part)) for part in ("input.npy", "target.npy"))
+    optimizer = torch.optim.SGD(trained.values(), rate, momentum=0.9)
+    losses = [event["loss"] for event in map(json.loads, open(folder / f"{name}.jsonl")) if event["event"] == "step"]
+    for step in range(steps):
+        first = step * batch % len(x)
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(x[first:first + batch]).flatten(0, -2), y[first:first + batch].flatten())
+        loss.backward()
+        np.testing.assert_allclose(losses[step], loss.item(), rtol=1e-5)
+        if step == 0:
+            gradients = load_file(folder / f"{name}.gradients")
+            assert set(gradients) == set(trained), set(gradients) ^ set(trained)
+            for key, value in trained.items():
+                assert (gradients[key] - value.grad).norm() <= 1e-5 * value.grad.norm(), key
+        optimizer.step()
+    return x
+
+
 class Model(nn.Module):
     """Layers of two and three dimensions, a sum that goes on, two adapters of one weight, a factor over the sum."""
     def __init__(self, adapted):

@@ -7,7 +7,6 @@ way, of odd extents.
                                             losses, gradients of the first step, adapters after the last, exports
     frozen_forms.py sizes FOLDER LINE FLOATS FORM   that the base of the explained plan FORM is smaller than that of FLOATS by what LINE, what sluicec said, tells
 """
-import json
 import pathlib
 import re
 import sys
@@ -16,7 +15,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from adapters import Conv1D, adapt
+from adapters import Conv1D, adapt, train_alike
 
 SAMPLES, TOKENS, BATCH, WORDS, WIDTH, ODD, STEPS, RATE, RANK, SCALE = 8, 6, 4, 96, 64, 67, 4, 0.05, 2, 1.5
 TARGETS = ("q", "v", "c")
@@ -106,21 +105,7 @@ def compare(folder, name):
     assert all(torch.equal(exported[key], value) for key, value in weights.items())
     scores = {path: onnxruntime.InferenceSession(str(folder / path), providers=["CPUExecutionProvider"]) for path in (f"{name}-tuned.onnx", f"{name}-merged.onnx")}
     trained = adapt(model, load_file(folder / "adapters.safetensors"), TARGETS, RANK, SCALE)
-    optimizer = torch.optim.SGD(trained.values(), RATE, momentum=0.9)
-    x, y = (torch.from_numpy(np.load(folder / "data" / part)) for part in ("input.npy", "target.npy"))
-    losses = [event["loss"] for event in map(json.loads, open(folder / f"{name}.jsonl")) if event["event"] == "step"]
-    for step in range(STEPS):
-        batch = slice(step * BATCH % SAMPLES, step * BATCH % SAMPLES + BATCH)
-        optimizer.zero_grad()
-        loss = nn.functional.cross_entropy(model(x[batch]).flatten(0, 1), y[batch].flatten())
-        loss.backward()
-        np.testing.assert_allclose(losses[step], loss.item(), rtol=1e-5)
-        if step == 0:
-            gradients = load_file(folder / f"{name}.gradients")
-            assert set(gradients) == set(trained)
-            for key, value in trained.items():
-                assert (gradients[key] - value.grad).norm() <= 1e-5 * value.grad.norm(), key
-        optimizer.step()
+    x = train_alike(folder, name, model, trained, BATCH, STEPS, RATE)
     tuned = load_file(folder / f"{name}-adapters.safetensors")
     for key, value in trained.items():
         np.testing.assert_allclose(tuned[key].numpy(), value.detach().numpy(), rtol=1e-4, atol=1e-6, err_msg=key)

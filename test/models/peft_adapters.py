@@ -8,7 +8,6 @@
     peft_adapters.py same FOLDER FILES       that exported models give the same, and not what the model gave in the beginning
     peft_adapters.py lengths FOLDER FILE     that the magnitudes in FILE are the lengths of the base's weights
 """
-import json
 import pathlib
 import sys
 
@@ -75,24 +74,11 @@ def own(name):
 def compare(folder, kind):
     import onnxruntime
     import peft
+    from adapters import train_alike
     from safetensors.torch import load_file
     model = peft.PeftModel.from_pretrained(base(folder), folder / f"{kind}-peft", is_trainable=True)
     trained = {own(name): value for name, value in model.named_parameters() if value.requires_grad}
-    optimizer = torch.optim.SGD(trained.values(), RATE, momentum=0.9)
-    x, y = (torch.from_numpy(np.load(folder / "data" / part)) for part in ("input.npy", "target.npy"))
-    losses = [event["loss"] for event in map(json.loads, open(folder / f"{kind}.jsonl")) if event["event"] == "step"]
-    for step in range(STEPS):
-        batch = slice(step * BATCH % SAMPLES, step * BATCH % SAMPLES + BATCH)
-        optimizer.zero_grad()
-        loss = nn.functional.cross_entropy(model(x[batch]), y[batch])
-        loss.backward()
-        np.testing.assert_allclose(losses[step], loss.item(), rtol=1e-5)
-        if step == 0:
-            gradients = load_file(folder / f"{kind}.gradients")
-            assert set(gradients) == set(trained), set(gradients) ^ set(trained)
-            for key, value in trained.items():
-                assert (gradients[key] - value.grad).norm() <= 1e-5 * value.grad.norm(), key
-        optimizer.step()
+    x = train_alike(folder, kind, model, trained, BATCH, STEPS, RATE)
     written = load_file(folder / f"{kind}-trained/adapter_model.safetensors")
     assert {own(key) for key in written} == set(trained), sorted(written)
     for key, value in written.items():

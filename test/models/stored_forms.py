@@ -6,7 +6,6 @@
                                             first step, adapters after the last, exports; that its weights are the file's numbers and no floats
     stored_forms.py same FOLDER A B         that two ONNX models give the same
 """
-import json
 import pathlib
 import sys
 
@@ -210,7 +209,7 @@ def reference(folder):
 
 
 def compare(folder, name):
-    from adapters import adapt
+    from adapters import adapt, train_alike
     from safetensors import safe_open
     from safetensors.torch import load_file
     stored = dict(np.load(folder / "floats.npz"))
@@ -224,21 +223,7 @@ def compare(folder, name):
         np.testing.assert_array_equal(exported[key].numpy(), value, err_msg=key)
     model = reference(folder)
     trained = adapt(model, load_file(folder / "adapters.safetensors"), LAYERS, RANK, SCALE)
-    optimizer = torch.optim.SGD(trained.values(), RATE, momentum=0.9)
-    x, y = (torch.from_numpy(np.load(folder / "data" / part)) for part in ("input.npy", "target.npy"))
-    losses = [event["loss"] for event in map(json.loads, open(folder / f"{name}.jsonl")) if event["event"] == "step"]
-    for step in range(STEPS):
-        batch = slice(step * BATCH % SAMPLES, step * BATCH % SAMPLES + BATCH)
-        optimizer.zero_grad()
-        loss = nn.functional.cross_entropy(model(x[batch]).flatten(0, 1), y[batch].flatten())
-        loss.backward()
-        np.testing.assert_allclose(losses[step], loss.item(), rtol=1e-5)
-        if step == 0:
-            gradients = load_file(folder / f"{name}.gradients")
-            assert set(gradients) == set(trained)
-            for key, value in trained.items():
-                assert (gradients[key] - value.grad).norm() <= 1e-5 * value.grad.norm(), key
-        optimizer.step()
+    x = train_alike(folder, name, model, trained, BATCH, STEPS, RATE)
     tuned = load_file(folder / f"{name}-adapters.safetensors")
     for key, value in trained.items():
         np.testing.assert_allclose(tuned[key].numpy(), value.detach().numpy(), rtol=1e-4, atol=1e-6, err_msg=key)
