@@ -96,7 +96,7 @@ public:
     for (train::OutputAttr output : train::outputsOf(*module))
       if (output.getKept() >= 0)
         predicted.push_back(output.getName().str());
-    reportLeftOut(file.model().graph(), graph, predicted, !spec.output.empty(), report.remarks);
+    reportLeftOut(file.model().graph(), graph, predicted, spec, report.remarks);
     if (!graph.batchNorms.remark.empty())
       report.remarks.push_back(graph.batchNorms.remark);
     remarkOnTraining(*module, spec, report.remarks);

@@ -142,13 +142,13 @@ void remarkOnFolded(const TensorRoles &roles, std::vector<std::string> &remarks)
 } // namespace
 
 void reportLeftOut(const onnx::GraphProto &file, const OnnxGraph &graph, const std::vector<std::string> &predicted,
-                   bool named, std::vector<std::string> &remarks) {
+                   const TrainingSpec &spec, std::vector<std::string> &remarks) {
   Names outputs;
   for (const onnx::ValueInfoProto &output : file.output())
     if (!graph.output(output.name()) && std::find(predicted.begin(), predicted.end(), output.name()) == predicted.end())
       outputs.push_back(output.name());
   const Names tensors = outputs.empty() ? Names() : readByOthers(file, graph);
-  if (outputs.empty() || (tensors.empty() && named))
+  if (outputs.empty() || (tensors.empty() && !spec.output.empty()))
     return;
   const bool one = outputs.size() == 1;
   std::string line = (one ? "output " : "outputs ") + someOf(outputs) +
@@ -156,7 +156,8 @@ void reportLeftOut(const onnx::GraphProto &file, const OnnxGraph &graph, const s
   if (!tensors.empty())
     line += "; " + counted(tensors.size(), "tensor") + " that only " + (one ? "it needs" : "they need") + " stay" +
             (tensors.size() == 1 ? "s" : "") + " as in the file: " + someOf(tensors);
-  remarks.push_back(line + "; --loss OUTPUT=NAME, once for each, trains several");
+  remarks.push_back(line + (spec.turns.empty() ? "; --loss OUTPUT=NAME, once for each, trains several"
+                                               : "; loss=OUTPUT=NAME in a --turn trains another"));
 }
 
 /// What a step lacks for tensors that are held by hand; empty where none is. Activations are the plan's to tell.

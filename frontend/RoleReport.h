@@ -15,9 +15,9 @@ Status reportRoles(mlir::ModuleOp module, const OnnxGraph &graph, const Variable
                    std::vector<std::string> &remarks);
 
 /// Adds a line about outputs of the file that have no loss and are not among `predicted`, with the tensors that only
-/// they need. Where --output was `named`, only if there are such tensors.
+/// they need, and how they would be trained. Where --output was named, only if there are such tensors.
 void reportLeftOut(const onnx::GraphProto &file, const OnnxGraph &graph, const std::vector<std::string> &predicted,
-                   bool named, std::vector<std::string> &remarks);
+                   const TrainingSpec &spec, std::vector<std::string> &remarks);
 
 } // namespace sluice
 

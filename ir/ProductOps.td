@@ -75,6 +75,33 @@ def Train_MatmulOp : Train_ForwardOp<"matmul", [Train_OwnKernel, DeclareOpInterf
   let results = (outs Train_Real:$y);
 }
 
+def Train_QuantizedMatmulOp : Train_Op<"quantized_matmul", [Train_OwnKernel, Pure, Train_Recomputable,
+    DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionPreference", "isOperandWide", "mayStoreWide"]>,
+    DeclareOpInterfaceMethods<Train_Costed, ["flops", "work"]>]> {
+  let extraClassDeclaration = Train_KernelFacts<"FullyConnected">.decl # [{
+    /// As train.matmul's.
+    bool addsRow();
+    bool addsToMatrix();
+  }];
+  let summary = "train.matmul with a right factor that is held in fewer bits";
+  let description = [{
+    Made by quantize-frozen on the host of products that read a weight which is held fixed (--frozen), and of the gradients of their other factors: the kernel makes
+    floats of some columns of op(b) at a time, in its workspace, where train.dequantize would make all of them. No gradient passes to b.
+
+    - C1: b has the bytes of the form, or is its matrix in bf16; the result has a's rows and op(b)'s columns, and inner extents agree.
+    - C2: bias is as train.matmul's.
+
+    ```mlir
+    %y = train.quantized_matmul %x, %form {form = #train.quantized<[768, 3072] bits 4 group 64 along 0>}
+        : (tensor<8x512x768xf32>, tensor<1327104xi8>) -> tensor<8x512x3072xf32>
+    ```
+  }];
+  let arguments = (ins Train_Real:$a, AnyTypeOf<[Train_ByteVector, Train_Real]>:$b, Optional<Train_Real>:$bias, DefaultValuedAttr<BoolAttr, "false">:$transpose_b,
+      DefaultValuedAttr<F32Attr, "1.0f">:$alpha, DefaultValuedAttr<F32Attr, "1.0f">:$beta, Train_QuantizedAttr:$form);
+  let results = (outs Train_Real:$y);
+  let hasVerifier = 1;
+}
+
 def Train_AttentionOp : Train_ForwardOp<"attention", [Train_OwnKernel,
     DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionPreference", "isOperandWide", "isResultWide"]>,
     DeclareOpInterfaceMethods<Train_Costed, ["flops", "work"]>]> {

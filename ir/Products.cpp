@@ -12,6 +12,13 @@ static std::pair<int64_t, int64_t> matrixExtents(RankedTensorType tensor, bool t
   return transposed ? std::pair(last[1], last[0]) : std::pair(last[0], last[1]);
 }
 
+/// Whether a bias broadcasts to a product of so many rows and columns.
+static bool fitsProduct(RankedTensorType bias, int64_t rows, int64_t columns) {
+  SmallVector<int64_t> out;
+  return bias.getRank() <= 2 && broadcast(bias.getShape(), {rows, columns}, out) &&
+         out == SmallVector<int64_t>{rows, columns};
+}
+
 INFER(MatmulOp) {
   auto a = ranked(op.getA()), b = ranked(op.getB());
   if (a.getRank() < 2 || b.getRank() < 2)
@@ -21,13 +28,8 @@ INFER(MatmulOp) {
   SmallVector<int64_t> shape;
   if (k != l || !broadcast(a.getShape().drop_back(2), b.getShape().drop_back(2), shape)) // C1
     return fail(loc, "matrix product of ", a, " and ", b, " does not fit: inner extents ", k, " and ", l);
-  if (op.getBias()) { // C2
-    SmallVector<int64_t> out;
-    auto bias = ranked(op.getBias());
-    if (a.getRank() != 2 || b.getRank() != 2 || bias.getRank() > 2 || !broadcast(bias.getShape(), {m, n}, out) ||
-        out != SmallVector<int64_t>{m, n})
-      return fail(loc, "bias ", bias, " does not broadcast to ", m, "x", n);
-  }
+  if (op.getBias() && (a.getRank() != 2 || b.getRank() != 2 || !fitsProduct(ranked(op.getBias()), m, n))) // C2
+    return fail(loc, "bias ", op.getBias().getType(), " does not broadcast to ", m, "x", n);
   shape.append({m, n});
   types.push_back(RankedTensorType::get(shape, a.getElementType()));
   return success();
@@ -82,19 +84,48 @@ GRADIENT(MatmulOp) {
 
 bool MatmulOp::isWeightOperand(unsigned) { return true; }
 
-KERNEL(MatmulOp) {
-  KernelCalls calls(*this);
-  arguments::Matmul kernel{};
-  kernel.a = calls.shape(in(0)), kernel.b = calls.shape(in(1)), kernel.c = calls.shape(out(0));
-  kernel.transposeA = getTransposeA(), kernel.transposeB = getTransposeB();
-  kernel.alpha = getAlpha().convertToFloat(), kernel.beta = getBeta().convertToFloat();
-  if (getBias())
+/// What kernels of both ops take but for the factors.
+template <typename Arguments, typename Op> static Arguments productArguments(Op op, const KernelCalls &calls) {
+  Arguments kernel{};
+  kernel.a = calls.shape(in(0)), kernel.c = calls.shape(out(0));
+  kernel.transposeB = op.getTransposeB();
+  kernel.alpha = op.getAlpha().convertToFloat(), kernel.beta = op.getBeta().convertToFloat();
+  if (op.getBias())
     kernel.bias = calls.shape(in(2));
   kernel.algorithm = calls.algorithm();
   kernel.factors = calls.type(in(0));
   if (kernel.factors != DataType::F32)
     kernel.result = calls.type(out(0));
+  return kernel;
+}
+
+KERNEL(MatmulOp) {
+  KernelCalls calls(*this);
+  auto kernel = productArguments<arguments::Matmul>(*this, calls);
+  kernel.b = calls.shape(in(1)), kernel.transposeA = getTransposeA();
   return calls.object(kernel, "run", {in(0), in(1), getBias() ? in(2) : noSlot, out(0), scratchSlot});
+}
+
+KERNEL(QuantizedMatmulOp) {
+  KernelCalls calls(*this);
+  const Quantization form = getForm().form();
+  auto kernel = productArguments<arguments::QuantizedMatmul>(*this, calls);
+  kernel.b = {form.rows, form.columns};
+  kernel.bits = form.bits, kernel.group = form.group, kernel.dimension = form.dimension, kernel.coding = form.coding;
+  return calls.object(kernel, "run", {in(0), in(1), getBias() ? in(2) : noSlot, out(0), scratchSlot});
+}
+
+LogicalResult QuantizedMatmulOp::verify() {
+  ArrayRef<int64_t> a = extents(getA()), y = extents(getY()), matrix = getForm().getShape();
+  const int64_t k = matrix[getTransposeB() ? 1 : 0], n = matrix[getTransposeB() ? 0 : 1];
+  if (getB().getType() != getForm().heldType() || a.size() < 2 || a.size() != y.size() ||
+      a.drop_back() != y.drop_back() || a.back() != k || y.back() != n) // C1
+    return emitOpError() << "makes " << getY().getType() << " of " << getA().getType() << " and "
+                         << getB().getType() << ", which " << getForm() << " does not";
+  if (getBias() && (a.size() != 2 || !fitsProduct(cast<RankedTensorType>(getBias().getType()), a[0], n))) // C2
+    return emitOpError() << "has a bias " << getBias().getType() << ", which does not broadcast to " << a[0] << "x"
+                         << n;
+  return success();
 }
 
 // Of one of the batch's products: profiles hold rates by the size of a product.
@@ -103,28 +134,47 @@ OpWork MatmulOp::work() {
   return ProductWork{result[result.size() - 2], a[a.size() - (getTransposeA() ? 2 : 1)], result.back()};
 }
 
+OpWork QuantizedMatmulOp::work() {
+  ArrayRef<int64_t> result = extents(getY());
+  return ProductWork{result[result.size() - 2], extents(getA()).back(), result.back()};
+}
+
 int64_t MatmulOp::flops() {
   auto a = cast<RankedTensorType>(getA().getType());
   int64_t inner = a.getDimSize(a.getRank() - (getTransposeA() ? 2 : 1));
   return 2 * elements(getY().getType()) * inner;
 }
 
-PrecisionPreference MatmulOp::precisionPreference() { return PrecisionPreference::Product; }
+int64_t QuantizedMatmulOp::flops() { return 2 * elements(getY().getType()) * extents(getA()).back(); }
 
-bool MatmulOp::addsRow() {
-  auto bias = getBias() ? cast<RankedTensorType>(getBias().getType()) : RankedTensorType();
-  return bias && bias.getRank() > 0 && getBeta().isExactlyValue(1) && bias.getNumElements() == bias.getShape().back() &&
-         bias.getShape().back() == cast<RankedTensorType>(getY().getType()).getShape().back();
+PrecisionPreference MatmulOp::precisionPreference() { return PrecisionPreference::Product; }
+PrecisionPreference QuantizedMatmulOp::precisionPreference() { return PrecisionPreference::Product; }
+
+template <typename Op> static bool addsRow(Op op) {
+  auto bias = op.getBias() ? cast<RankedTensorType>(op.getBias().getType()) : RankedTensorType();
+  return bias && bias.getRank() > 0 && op.getBeta().isExactlyValue(1) &&
+         bias.getNumElements() == bias.getShape().back() && bias.getShape().back() == extents(op.getY()).back();
 }
 
 // One row, or one column, is added as such, whatever else it looks like.
-bool MatmulOp::addsToMatrix() {
-  return getBias() && getBias().getType() == getY().getType() && !isHalf(getY().getType()) && !addsRow() &&
-         extents(getY()).back() > 1 && getAlpha().isExactlyValue(1) && getBeta().isExactlyValue(1);
+template <typename Op> static bool addsToMatrix(Op op) {
+  return op.getBias() && op.getBias().getType() == op.getY().getType() && !isHalf(op.getY().getType()) &&
+         !op.addsRow() && extents(op.getY()).back() > 1 && op.getAlpha().isExactlyValue(1) &&
+         op.getBeta().isExactlyValue(1);
 }
 
+bool MatmulOp::addsRow() { return ::addsRow(*this); }
+bool QuantizedMatmulOp::addsRow() { return ::addsRow(*this); }
+bool MatmulOp::addsToMatrix() { return ::addsToMatrix(*this); }
+bool QuantizedMatmulOp::addsToMatrix() { return ::addsToMatrix(*this); }
+
 // cuBLASLt adds a row of the result's type.
-bool MatmulOp::isOperandWide(unsigned i) { return i >= 2 && !(isHalf(getY().getType()) && addsRow()); }
+template <typename Op> static bool isBiasWide(Op op, unsigned i) {
+  return i >= 2 && !(isHalf(op.getY().getType()) && op.addsRow());
+}
+bool MatmulOp::isOperandWide(unsigned i) { return isBiasWide(*this, i); }
+bool QuantizedMatmulOp::isOperandWide(unsigned i) { return isBiasWide(*this, i); }
 
 // cuBLASLt stores sums as they are; cuDNN's engines that do so are few.
 bool MatmulOp::mayStoreWide() { return true; }
+bool QuantizedMatmulOp::mayStoreWide() { return true; }

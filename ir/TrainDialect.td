@@ -31,7 +31,7 @@ def TrainDialect : Dialect {
     - After fuse-epilogues, on cuda with halves and --epilogues: convolutions that also compute what BatchNorm asks of their results.
     - After fuse: elementwise ops exist only inside `train.fused`; `train.batch_norm` and its backward op are gone.
     - After assign-layouts: activations that are images (rank 4), lines (3) or volumes (5) carry `#train.layout<nhwc>` as tensor encoding; `train.reorder` changes layouts.
-    - After quantize-frozen: variables that --frozen names hold forms of fewer bits, and `train.dequantize` or `train.cast` stands in front of each of their uses.
+    - After quantize-frozen: variables that --frozen names hold forms of fewer bits, which `train.quantized_matmul` reads (on the host); `train.dequantize` or `train.cast` stands in front of each other use.
     - After assign-precision: with `train.precision` "bf16" or "fp16" what convolutions and products read is bf16 or f16; `train.cast` changes element types.
     - After linearize: every op carries `train.stage`, and `train.in_place` where results take operands' bytes.
     - After estimate-cost: every op with a kernel carries `train.cost`.

@@ -60,8 +60,8 @@ def Train_DequantizeOp : Train_Op<"dequantize", [Train_OwnKernel, Pure, DeclareO
   let extraClassDeclaration = Train_KernelFacts<"Other", object = "_dequantize", results = ["_floats"]>.decl # "::sluice::sched::IdsAttr ids();";
   let summary = "the floats that a form of fewer bits stands for, or those of the rows that ids name";
   let description = [{
-    Made by quantize-frozen in front of each use of a weight that is held fixed (--frozen): a forward product and its gradient have one each, so that the floats
-    live for that one op and nothing is kept between. With ids it takes the place of train.embedding. No gradient passes.
+    Made by quantize-frozen in front of each use of a weight that is held fixed (--frozen) for which there is no train.quantized_matmul: a forward product and its gradient
+    have one each, so that the floats live for that one op and nothing is kept between. With ids it takes the place of train.embedding. No gradient passes.
 
     - C1: the operand has the bytes of the form, of 8 or 4 bits; the result has its shape, or that of the ids, which are i64, followed by a row's.
 

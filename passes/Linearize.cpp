@@ -171,6 +171,13 @@ void giveRoom(ModuleOp module, Block &block) {
   }
 }
 
+static bool addsToMatrix(Operation *op) {
+  if (auto product = dyn_cast<MatmulOp>(op))
+    return product.addsToMatrix();
+  auto product = dyn_cast<QuantizedMatmulOp>(op);
+  return product && product.addsToMatrix();
+}
+
 /// Step 4. Values that share bytes are one class; an operand's class is free when no op after this one reads any of its
 /// values.
 class InPlace {
@@ -196,7 +203,7 @@ public:
         mark(&op, 1, [](unsigned i) { return i == 0; });
       else if (auto sum = dyn_cast<AllReduceOp>(op))
         markEach(sum);
-      else if (auto product = dyn_cast<MatmulOp>(op); product && product.addsToMatrix() && !isForward(&op))
+      else if (addsToMatrix(&op) && !isForward(&op))
         mark(&op, 1, [](unsigned i) { return i == 2; });
     }
   }

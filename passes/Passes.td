@@ -12,7 +12,7 @@
 // | fuse-epilogues (cuda, 16 bits) | train.batch_norm and elementwise ops as they are | train.conv_statistics, train.conv_backward_norm | functions | an error: there are fused ops |
 // | fuse | build-backward, as train.fused has no gradient | no elementwise op outside of train.fused, no train.batch_norm | functions | an error of every later pass that needs kernels: the op has none (`checkKernels`) |
 // | assign-layouts | types without halves, no stages | `#train.layout<nhwc>`, train.reorder | functions | an error: there are halves, or stages |
-// | quantize-frozen | `train.quantized`; the backward half, layouts, no stages | forms of variables, train.dequantize, train.cast | functions | an error: there are stages |
+// | quantize-frozen | `train.quantized`; the backward half, layouts, no stages | forms of variables, train.quantized_matmul, train.dequantize, train.cast | functions | an error: there are stages |
 // | assign-precision | layouts, no stages | bf16 or f16 tensors, train.cast | functions | an error: there are stages |
 // | pad-products (cuda, 16 bits) | train.cast of weights, no stages | products of whole rows of 128 bytes, `classes` of losses | functions | an error: there are stages |
 // | linearize | final types: what works in place has one type | `train.stage`, `train.in_place`, pieces | functions | an error of the three passes above, which would change types |
@@ -260,11 +260,12 @@ def AssignLayouts : Pass<"sluice-assign-layouts", "::mlir::ModuleOp"> {
 }
 
 def QuantizeFrozen : Pass<"sluice-quantize-frozen", "::mlir::ModuleOp"> {
-  let summary = "hold weights that are fixed in fewer bits, and bring their floats back in front of each use";
+  let summary = "hold weights that are fixed in fewer bits, and bring their floats back where they are used";
   let description = [{
     For variables with `train.quantized` (--frozen), which become that form: bytes, or bf16. Each op that reads one gets its floats from a train.dequantize, or a train.cast,
     right in front of it, which carries the op's ordinal: a product and the gradient of its other factor have one each, so that the floats of one matrix at a time live, for
     one op, and plans have nothing to decide. A train.embedding becomes a train.dequantize of its rows. assign-precision then makes the floats in 16 bits where products read such.
+    On the host a train.matmul whose right factor it is becomes a train.quantized_matmul, which needs no floats of the whole matrix.
 
     ```mlir
     train.variable @w role(constant) init(file) : tensor<64x64xf32> {train.quantized = #train.quantized<[64, 64] bits 8 group 64 along 0>}
@@ -274,9 +275,15 @@ def QuantizeFrozen : Pass<"sluice-quantize-frozen", "::mlir::ModuleOp"> {
     ```mlir
     train.variable @w role(constant) init(file) : tensor<4352xi8> {train.quantized = #train.quantized<[64, 64] bits 8 group 64 along 0>}
     %q = train.read @w : tensor<4352xi8>
+    %y = train.quantized_matmul %x, %q {form = #train.quantized<[64, 64] bits 8 group 64 along 0>, train.forward = 0 : i64} : ...
+    ```
+    on the host, elsewhere
+    ```mlir
     %w = train.dequantize %q {form = #train.quantized<[64, 64] bits 8 group 64 along 0>, train.forward = 0 : i64} : ...
+    %y = train.matmul %x, %w {train.forward = 0 : i64} : ...
     ```
   }];
+  let options = [Option<"target", "target", "Target", "Target::Host", "host or cuda: whose kernels take forms", "TargetWords()">];
   let statistics = [Statistic<"quantized", "quantized", "variables in fewer bits">, Statistic<"uses", "uses", "ops that bring floats back">];
 }
 

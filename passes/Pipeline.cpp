@@ -37,7 +37,7 @@ static void addLinearizing(OpPassManager &pm, const PipelineOptions &options) {
     pm.addPass(createFuseEpilogues());
   pm.addPass(createFuse({!roundsTensors}));
   pm.addPass(createAssignLayouts());
-  pm.addPass(createQuantizeFrozen());
+  pm.addPass(createQuantizeFrozen({options.target}));
   pm.addPass(createAssignPrecision({options.target == Target::Cuda ? 8 : 1}));
   if (options.target == Target::Cuda)
     pm.addPass(createPadProducts());

@@ -68,6 +68,15 @@ Offered offersOf(const arguments::Matmul &m, const char *node) {
   return offered;
 }
 
+Offered offersOf(const arguments::QuantizedMatmul &m, const char *node) {
+  refuseF16(node, m.factors);
+  Offered offered;
+  const Quantization form = formOf(node, m.b, m.bits, m.group, m.dimension, m.coding);
+  for (const MatmulCandidate &c : matmulCandidates({m.a, m.b, m.c, m}, form))
+    offered.push_back({c.name, 1, 0, c.slowness, static_cast<int64_t>(c.workspace)});
+  return offered;
+}
+
 Offered offersOf(const arguments::Attention &a, const char *node) {
   refuseF16(node, a.type);
   Offered offered;

@@ -23,9 +23,12 @@ struct BlockedMatmul::Block {
 };
 
 BlockedMatmul::BlockedMatmul(const MatmulShape &shape, bool transposeA, bool transposeB, DataType factors,
-                             DataType result)
+                             DataType result, int64_t step)
     : shape(shape), rowStepA(transposeA ? 1 : shape.k), depthStepA(transposeA ? shape.m : 1),
-      depthStepB(transposeB ? 1 : shape.n), columnStepB(transposeB ? shape.k : 1), factors(factors), result(result) {}
+      depthStepB(transposeB ? 1 : shape.n), columnStepB(transposeB ? shape.k : 1), rowStepC(step ? step : shape.n),
+      factors(factors), result(result) {
+  assert(!step || shape.loops * shape.batch == 1);
+}
 
 int64_t BlockedMatmul::columnsEach() const {
   const int64_t width = tile::panelColumns(shape.n);
@@ -46,7 +49,7 @@ size_t BlockedMatmul::workspaceBytes() const { return sizeof(float) * static_cas
 void BlockedMatmul::multiply(const Block &block, const float *a, const float *b, float alpha, const float *, float *c,
                              float *work) const {
   const int64_t width = tile::panelColumns(shape.n);
-  float *to = c + block.row * shape.n + block.column;
+  float *to = c + block.row * rowStepC + block.column;
   for (int64_t begin = 0; begin < shape.k; begin += depthAtOnce) {
     const int64_t end = std::min(shape.k, begin + depthAtOnce);
     tile::pack(b + begin * depthStepB + block.column * columnStepB, depthStepB, columnStepB, end - begin, block.columns,
@@ -54,13 +57,13 @@ void BlockedMatmul::multiply(const Block &block, const float *a, const float *b,
     for (int64_t row = 0; row < block.rows; row += rowsAtOnce) {
       const float *from = a + (block.row + row) * rowStepA + begin * depthStepA;
       tile::multiplyPacked({from, rowStepA, depthStepA, work, width, end - begin},
-                           std::min(rowsAtOnce, block.rows - row), to + row * shape.n, shape.n, block.columns,
+                           std::min(rowsAtOnce, block.rows - row), to + row * rowStepC, rowStepC, block.columns,
                            begin > 0 || shape.adds);
     }
   }
   for (int64_t row = 0; alpha != 1 && row < block.rows; ++row)
     for (int64_t i = 0; i < block.columns; ++i)
-      to[row * shape.n + i] *= alpha;
+      to[row * rowStepC + i] *= alpha;
 }
 
 /// `lines` of so many adjacent elements, `step` apart, one after another.
@@ -91,7 +94,7 @@ void BlockedMatmul::multiply(const Block &block, const BFloat16 *a, const BFloat
       }
     }
     for (int64_t row = 0; row < rows; ++row) {
-      C *to = c + (block.row + top + row) * shape.n + block.column;
+      C *to = c + (block.row + top + row) * rowStepC + block.column;
       for (int64_t i = 0; i < block.columns; ++i)
         store(to + i, alpha * sums[row * block.columns + i] + (bias         ? widened(bias[block.column + i])
                                                                : shape.adds ? widened(to[i])

@@ -15,9 +15,9 @@ class BlockedMatmul {
 public:
   BlockedMatmul() = default;
   /// Row-major factors, transposed in their last two dimensions where it says so; of F32 or BF16, and a result of F32,
-  /// or of the factors' type.
+  /// or of the factors' type. Rows of the result of one product begin `step` elements apart, 0: one after another.
   BlockedMatmul(const MatmulShape &shape, bool transposeA, bool transposeB, DataType factors = DataType::F32,
-                DataType result = DataType::F32);
+                DataType result = DataType::F32, int64_t step = 0);
 
   /// What each of threads() threads needs for its blocks.
   size_t workspaceBytes() const;
@@ -39,7 +39,7 @@ private:
                 float *work) const;
 
   MatmulShape shape;
-  int64_t rowStepA = 0, depthStepA = 0, depthStepB = 0, columnStepB = 0;
+  int64_t rowStepA = 0, depthStepA = 0, depthStepB = 0, columnStepB = 0, rowStepC = 0;
   DataType factors = DataType::F32, result = DataType::F32;
 };
 

@@ -2,7 +2,7 @@
 // The ways to run one matrix product on the host, for the compiler to choose from; see ConvEngine.h.
 #pragma once
 
-#include "runtime/Kernels.h"
+#include "runtime/Dequantize.h"
 
 #include <string>
 #include <vector>
@@ -26,5 +26,8 @@ struct MatmulCandidate {
 
 /// Fastest first; never empty.
 std::vector<MatmulCandidate> matmulCandidates(const MatmulGeometry &geometry);
+
+/// The same with a right factor that is held in fewer bits: the ways to multiply by one of its blocks.
+std::vector<MatmulCandidate> matmulCandidates(const MatmulGeometry &geometry, const Quantization &form);
 
 } // namespace sluice

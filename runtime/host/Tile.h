@@ -83,6 +83,15 @@ inline void panel(const Factors &f, int64_t count, float *c, int64_t cStep, int6
   take(std::integral_constant<int, 1>());
 }
 
+/// Rows of adjacent elements, `step` apart, one after another. Where compilers know how many, a row is a few vectors
+/// without the checks that a loop begins with, which took longer than so short a row.
+template <int Columns, typename T>
+inline void packRows(const T *__restrict from, int64_t step, int64_t rowCount, float *__restrict to) {
+  for (int64_t k = 0; k < rowCount; ++k, from += step, to += Columns)
+    for (int i = 0; i < Columns; ++i)
+      to[i] = widened(from[i]);
+}
+
 /// The right factor's columns as panels [panel][depth][column] of `width` columns, the last one filled up with zeros.
 template <typename T>
 inline void pack(const T *b, int64_t depthStep, int64_t columnStep, int64_t depths, int64_t columns, int64_t width,
@@ -92,7 +101,11 @@ inline void pack(const T *b, int64_t depthStep, int64_t columnStep, int64_t dept
     const T *from = b + first * columnStep;
     if (count < width)
       std::fill_n(to, depths * width, 0.0f);
-    if (columnStep == 1)
+    if (columnStep == 1 && count == 2 * lanes)
+      packRows<2 * lanes>(from, depthStep, depths, to);
+    else if (columnStep == 1 && count == lanes && width == lanes)
+      packRows<lanes>(from, depthStep, depths, to);
+    else if (columnStep == 1)
       for (int64_t k = 0; k < depths; ++k)
         for (int64_t i = 0; i < count; ++i)
           to[k * width + i] = widened(from[k * depthStep + i]);

@@ -119,7 +119,7 @@ void restoreRows(const Quantization &form, const char *bytes, int64_t first, int
   for (int64_t r = 0; r < count; ++r, to += form.columns) {
     if (form.bits != 16)
       forCode(form, [&](auto code) {
-        restoreRow(code, form, bytes, first + r, [to](int64_t column, float value) { to[column] = value; });
+        restoreRow(code, form, bytes, first + r, 0, form.columns, [to](int64_t column, float value) { to[column] = value; });
       });
     else
       for (int64_t c = 0; c < form.columns; ++c)
@@ -181,12 +181,20 @@ double relativeError(const Quantization &form, const std::string &name, const Gi
   return all > 0 ? std::sqrt(lost / all) : 0;
 }
 
-Dequantize::Dequantize(Node node, Shape shape, int64_t bits, int64_t group, int64_t dimension, Coding coding)
-    : Kernel(node), matrix{static_cast<int>(bits), group, static_cast<int>(dimension), shape[0], shape[1], coding} {
-  if (shape.rank != 2 || (bits != 8 && bits != 4) || group < 1 || dimension < 0 || dimension > 1 ||
-      (coding == Coding::NormalFloat && bits != 4))
-    throw std::invalid_argument(text("'", node, "': no matrix of rank ", shape.rank, " is held in ", bits,
+Quantization formOf(Node node, const Shape &matrix, int64_t bits, int64_t group, int64_t dimension, Coding coding) {
+  const bool halves = bits == 16 && group == 0 && dimension == 0 && coding == Coding::Symmetric;
+  const bool groups = (bits == 8 || bits == 4) && group >= 1 && (dimension == 0 || dimension == 1) &&
+                      (coding != Coding::NormalFloat || bits == 4);
+  if (matrix.rank != 2 || (!halves && !groups))
+    throw std::invalid_argument(text("'", node, "': no matrix of rank ", matrix.rank, " is held in ", bits,
                                      " bits by groups of ", group, " along dimension ", dimension));
+  return {static_cast<int>(bits), group, static_cast<int>(dimension), matrix[0], matrix[1], coding};
+}
+
+Dequantize::Dequantize(Node node, Shape matrix, int64_t bits, int64_t group, int64_t dimension, Coding coding)
+    : Kernel(node), matrix(formOf(node, matrix, bits, group, dimension, coding)) {
+  if (bits == 16)
+    throw std::invalid_argument(text("'", node, "': halves are floats by a cast"));
 }
 
 } // namespace sluice

@@ -57,24 +57,26 @@ template <typename Work> void forCode(const Quantization &form, Work &&work) {
     form.bits == 8 ? work(Code<8, Coding::Symmetric>()) : work(Code<4, Coding::Symmetric>());
 }
 
-/// Calls put(column, value) for all elements of a row of a form. Runs of one scale, or of one scale each, are loops
-/// that compilers make vectors of.
+/// Calls put(column, value) for the elements of a row of a form in columns [from, to). Runs of one scale, or of one
+/// scale each, are loops that compilers make vectors of.
 template <typename Code, typename Put>
-void restoreRow(Code code, const Quantization &form, const char *bytes, int64_t row, Put put) {
-  const int64_t width = form.rowBytes(), columns = form.columns, group = form.group;
+void restoreRow(Code code, const Quantization &form, const char *bytes, int64_t row, int64_t from, int64_t to,
+                Put put) {
+  const int64_t width = form.rowBytes(), group = form.group;
   const auto *codes = reinterpret_cast<const uint8_t *>(bytes) + form.elementsAt() + row * width;
   const float *scales =
       reinterpret_cast<const float *>(bytes) + (form.dimension == 0 ? row / group : row) * form.scaleColumns();
-  const float *zeros = code.hasZeros ? scales + form.scales() : scales;                     // else nobody looks
-  for (int64_t begin = 0, shift = 0; begin < columns; begin += width, shift += code.bits) { // once, or for either half
-    const int64_t end = std::min(begin + width, columns);
-    const uint8_t *own = codes - begin;
+  const float *zeros = code.hasZeros ? scales + form.scales() : scales; // else nobody looks
+  for (int64_t half = 0, shift = 0; half < to; half += width, shift += code.bits) { // one, or two
+    const int64_t end = std::min(half + width, to);
+    const uint8_t *own = codes - half;
+    int64_t c = std::max(half, from);
     if (form.dimension == 0) {
-      for (int64_t c = begin; c < end; ++c)
+      for (; c < end; ++c)
         put(c, code.restored(static_cast<unsigned>(own[c]) >> shift, scales[c], zeros[c]));
       continue;
     }
-    for (int64_t c = begin; c < end;) {
+    while (c < end) {
       const float scale = scales[c / group], zero = zeros[c / group];
       for (const int64_t stop = std::min(end, (c / group + 1) * group); c < stop; ++c)
         put(c, code.restored(static_cast<unsigned>(own[c]) >> shift, scale, zero));

@@ -1216,6 +1216,30 @@ func.func @dequantize_c1(%q: tensor<4351xi8>) {
 
 // -----
 
+func.func @quantized_matmul_c1(%x: tensor<4x64xf32>, %q: tensor<4351xi8>) {
+  // expected-error @below {{makes 'tensor<4x64xf32>' of 'tensor<4x64xf32>' and 'tensor<4351xi8>', which #train.quantized<[64, 64] bits 8 group 64 along 0> does not}}
+  %y = train.quantized_matmul %x, %q {form = #train.quantized<[64, 64] bits 8 group 64 along 0>} : (tensor<4x64xf32>, tensor<4351xi8>) -> tensor<4x64xf32>
+  return
+}
+
+// -----
+
+func.func @quantized_matmul_c1_extents(%x: tensor<4x32xf32>, %q: tensor<32x64xbf16>) {
+  // expected-error @below {{makes 'tensor<4x64xf32>' of 'tensor<4x32xf32>' and 'tensor<32x64xbf16>', which #train.quantized<[32, 64] bits 16 group 0 along 0> does not}}
+  %y = train.quantized_matmul %x, %q {form = #train.quantized<[32, 64] bits 16 group 0 along 0>, transpose_b = true} : (tensor<4x32xf32>, tensor<32x64xbf16>) -> tensor<4x64xf32>
+  return
+}
+
+// -----
+
+func.func @quantized_matmul_c2(%x: tensor<4x32xf32>, %q: tensor<32x64xbf16>, %bias: tensor<5x64xf32>) {
+  // expected-error @below {{has a bias 'tensor<5x64xf32>', which does not broadcast to 4x64}}
+  %y = train.quantized_matmul %x, %q, %bias {form = #train.quantized<[32, 64] bits 16 group 0 along 0>} : (tensor<4x32xf32>, tensor<32x64xbf16>, tensor<5x64xf32>) -> tensor<4x64xf32>
+  return
+}
+
+// -----
+
 func.func @a5_parts(%x: tensor<2x3xf32>) {
   // expected-error @below {{an algorithm has parts >= 1 and granted bytes >= 0, not 0 and 0}}
   %y = train.relu %x {train.algorithm = #train.algorithm<name = "x", parts = 0>} : (tensor<2x3xf32>) -> tensor<2x3xf32>
