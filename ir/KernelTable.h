@@ -211,10 +211,10 @@ struct Pick {
 };
 
 struct QuantizedMatmul : MatmulOptions {
-  Shape a, b, c;
+  Shape a, b;
   int64_t bits, group, dimension;
   Coding coding;
-  KERNEL_ARGUMENTS(QuantizedMatmul, a, b, c, bits, group, dimension, coding)
+  KERNEL_ARGUMENTS(QuantizedMatmul, a, b, bits, group, dimension, coding)
   KERNEL_OPTIONS(QuantizedMatmul, transposeA, transposeB, alpha, beta, bias, algorithm, factors, result)
 };
 
@@ -288,8 +288,8 @@ using KernelTable =
                arguments::CachedAttention, arguments::CancellationCheck, arguments::Conv, arguments::ConvNorm,
                arguments::CtcLoss, arguments::Dequantize, arguments::Embedding, arguments::GradientNorm,
                arguments::Lamb, arguments::LayerNorm, arguments::Loss, arguments::Lrn, arguments::Mask,
-               arguments::Matmul, arguments::MaxPool, arguments::Packing, arguments::Pick,
-               arguments::QuantizedMatmul, arguments::Recurrence, arguments::Reorder, arguments::Resize, arguments::Slab, arguments::Softmax, arguments::StoredRows,
-               arguments::SumTo, arguments::Top, arguments::UpdateStatistics>;
+               arguments::Matmul, arguments::MaxPool, arguments::Packing, arguments::Pick, arguments::QuantizedMatmul,
+               arguments::Recurrence, arguments::Reorder, arguments::Resize, arguments::Slab, arguments::Softmax,
+               arguments::StoredRows, arguments::SumTo, arguments::Top, arguments::UpdateStatistics>;
 
 } // namespace sluice

@@ -87,7 +87,7 @@ bool MatmulOp::isWeightOperand(unsigned) { return true; }
 /// What kernels of both ops take but for the factors.
 template <typename Arguments, typename Op> static Arguments productArguments(Op op, const KernelCalls &calls) {
   Arguments kernel{};
-  kernel.a = calls.shape(in(0)), kernel.c = calls.shape(out(0));
+  kernel.a = calls.shape(in(0));
   kernel.transposeB = op.getTransposeB();
   kernel.alpha = op.getAlpha().convertToFloat(), kernel.beta = op.getBeta().convertToFloat();
   if (op.getBias())
@@ -102,7 +102,7 @@ template <typename Arguments, typename Op> static Arguments productArguments(Op 
 KERNEL(MatmulOp) {
   KernelCalls calls(*this);
   auto kernel = productArguments<arguments::Matmul>(*this, calls);
-  kernel.b = calls.shape(in(1)), kernel.transposeA = getTransposeA();
+  kernel.b = calls.shape(in(1)), kernel.c = calls.shape(out(0)), kernel.transposeA = getTransposeA();
   return calls.object(kernel, "run", {in(0), in(1), getBias() ? in(2) : noSlot, out(0), scratchSlot});
 }
 
@@ -120,8 +120,8 @@ LogicalResult QuantizedMatmulOp::verify() {
   const int64_t k = matrix[getTransposeB() ? 1 : 0], n = matrix[getTransposeB() ? 0 : 1];
   if (getB().getType() != getForm().heldType() || a.size() < 2 || a.size() != y.size() ||
       a.drop_back() != y.drop_back() || a.back() != k || y.back() != n) // C1
-    return emitOpError() << "makes " << getY().getType() << " of " << getA().getType() << " and "
-                         << getB().getType() << ", which " << getForm() << " does not";
+    return emitOpError() << "makes " << getY().getType() << " of " << getA().getType() << " and " << getB().getType()
+                         << ", which " << getForm() << " does not";
   if (getBias() && (a.size() != 2 || !fitsProduct(cast<RankedTensorType>(getBias().getType()), a[0], n))) // C2
     return emitOpError() << "has a bias " << getBias().getType() << ", which does not broadcast to " << a[0] << "x"
                          << n;

@@ -262,25 +262,18 @@ def AssignLayouts : Pass<"sluice-assign-layouts", "::mlir::ModuleOp"> {
 def QuantizeFrozen : Pass<"sluice-quantize-frozen", "::mlir::ModuleOp"> {
   let summary = "hold weights that are fixed in fewer bits, and bring their floats back where they are used";
   let description = [{
-    For variables with `train.quantized` (--frozen), which become that form: bytes, or bf16. Each op that reads one gets its floats from a train.dequantize, or a train.cast,
-    right in front of it, which carries the op's ordinal: a product and the gradient of its other factor have one each, so that the floats of one matrix at a time live, for
-    one op, and plans have nothing to decide. A train.embedding becomes a train.dequantize of its rows. assign-precision then makes the floats in 16 bits where products read such.
-    On the host a train.matmul whose right factor it is becomes a train.quantized_matmul, which needs no floats of the whole matrix.
+    For variables with `train.quantized` (--frozen), which become that form: bytes, or bf16. On the host a train.matmul whose right factor one is becomes a train.quantized_matmul.
+    Any other op that reads one gets its floats from a train.dequantize, or a train.cast, right in front of it, with the op's ordinal: those of one matrix at a time live, for one op.
+    A train.embedding becomes a train.dequantize of its rows. assign-precision then makes the floats in 16 bits where products read such.
 
     ```mlir
     train.variable @w role(constant) init(file) : tensor<64x64xf32> {train.quantized = #train.quantized<[64, 64] bits 8 group 64 along 0>}
     %y = train.matmul %x, %w {train.forward = 0 : i64} : ...
     ```
-    becomes
+    becomes, with `target=cuda`,
     ```mlir
-    train.variable @w role(constant) init(file) : tensor<4352xi8> {train.quantized = #train.quantized<[64, 64] bits 8 group 64 along 0>}
     %q = train.read @w : tensor<4352xi8>
-    %y = train.quantized_matmul %x, %q {form = #train.quantized<[64, 64] bits 8 group 64 along 0>, train.forward = 0 : i64} : ...
-    ```
-    on the host, elsewhere
-    ```mlir
     %w = train.dequantize %q {form = #train.quantized<[64, 64] bits 8 group 64 along 0>, train.forward = 0 : i64} : ...
-    %y = train.matmul %x, %w {train.forward = 0 : i64} : ...
     ```
   }];
   let options = [Option<"target", "target", "Target", "Target::Host", "host or cuda: whose kernels take forms", "TargetWords()">];

@@ -2,8 +2,8 @@
 // quantize-frozen, for each variable with train.quantized, which --frozen gave it:
 //  1. the variable and its reads become the form's bytes, or bf16;
 //  2. each op that reads it gets the floats from a train.dequantize, or a train.cast, of its own right in front of it,
-//  which belongs to that op's forward op. A train.embedding becomes one of the rows that it reads, a train.matmul on the
-//  host a train.quantized_matmul, whose kernel makes floats of a part at a time.
+//  which belongs to that op's forward op. A train.embedding becomes one of the rows that it reads, a train.matmul on
+//  the host a train.quantized_matmul, whose kernel makes floats of a part at a time.
 // After build-backward, so that a product and its gradient each have one: floats that both shared would live from the
 // forward half to the backward one, and take the bytes that the form saves. After assign-layouts, which takes no
 // halves, and before assign-precision, by which the floats become what products read.

@@ -32,7 +32,7 @@ using QuantizedMatmulOptions = MatmulOptions;
 /// are Matmul's.
 class QuantizedMatmul : public Kernel {
 public:
-  QuantizedMatmul(Node node, Shape a, Shape b, Shape c, int64_t bits, int64_t group, int64_t dimension, Coding coding,
+  QuantizedMatmul(Node node, Shape a, Shape b, int64_t bits, int64_t group, int64_t dimension, Coding coding,
                   QuantizedMatmulOptions options = {});
   ~QuantizedMatmul();
   QuantizedMatmul(QuantizedMatmul &&);

@@ -71,8 +71,7 @@ Offered offersOf(const arguments::Matmul &m, const char *node) {
 Offered offersOf(const arguments::QuantizedMatmul &m, const char *node) {
   refuseF16(node, m.factors);
   Offered offered;
-  const Quantization form = formOf(node, m.b, m.bits, m.group, m.dimension, m.coding);
-  for (const MatmulCandidate &c : matmulCandidates({m.a, m.b, m.c, m}, form))
+  for (const MatmulCandidate &c : quantizedMatmulCandidates(m.a, m.b, m))
     offered.push_back({c.name, 1, 0, c.slowness, static_cast<int64_t>(c.workspace)});
   return offered;
 }

@@ -11,8 +11,7 @@ void Dequantize::run(Stream &stream, const Tensor &form, const Tensor &y) const 
   forStored(node, y.type, [&](auto *type) {
     using T = Stored<decltype(type)>;
     stream.launch(node, "dequantize", [this, from, to] {
-      restoreRows(matrix, from, matrix.rows, [](int64_t row) { return row; }, 0, matrix.columns,
-                  static_cast<T *>(to));
+      restoreRows(matrix, from, matrix.rows, [](int64_t row) { return row; }, 0, matrix.columns, static_cast<T *>(to));
     });
   });
 }
@@ -25,8 +24,8 @@ void Dequantize::rows(Stream &stream, const Tensor &form, const Tensor &ids, con
     using T = Stored<decltype(type)>;
     stream.launch(node, "dequantize", [this, from, named, to, count = ids.shape.elements()] {
       checkIds(node, named, count, matrix.rows);
-      restoreRows(matrix, from, count, [named](int64_t i) { return named[i]; }, 0, matrix.columns,
-                  static_cast<T *>(to));
+      restoreRows(
+          matrix, from, count, [named](int64_t i) { return named[i]; }, 0, matrix.columns, static_cast<T *>(to));
     });
   });
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// See MatmulBias.h.
 #include "runtime/host/MatmulBias.h"
 
 #include "runtime/host/ElementTypes.h"

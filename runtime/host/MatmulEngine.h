@@ -27,7 +27,7 @@ struct MatmulCandidate {
 /// Fastest first; never empty.
 std::vector<MatmulCandidate> matmulCandidates(const MatmulGeometry &geometry);
 
-/// The same with a right factor that is held in fewer bits: the ways to multiply by one of its blocks.
-std::vector<MatmulCandidate> matmulCandidates(const MatmulGeometry &geometry, const Quantization &form);
+/// The same of QuantizedMatmul: the ways to multiply by one of its blocks.
+std::vector<MatmulCandidate> quantizedMatmulCandidates(const Shape &a, const Shape &b, const MatmulOptions &options);
 
 } // namespace sluice

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// See MatmulProduct.h and MatmulEngine.h. Leading dimensions of the left factor are folded into its rows where the right one has none: one
-// large product instead of many small ones.
+// See MatmulProduct.h and MatmulEngine.h. Leading dimensions of the left factor are folded into its rows where the
+// right one has none: one large product instead of many small ones.
 #include "runtime/host/MatmulProduct.h"
 
 #include "runtime/host/ElementTypes.h"

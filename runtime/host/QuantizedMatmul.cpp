@@ -12,6 +12,12 @@ namespace {
 constexpr int64_t blockBytes = 4 << 20, threadBytes = 1 << 20; ///< for all threads, and as much for each of many
 constexpr int64_t columnStep = 192;                            ///< two blocks of BlockedMatmul
 
+MatmulGeometry geometryOf(const Shape &a, const Shape &b, const MatmulOptions &options) {
+  Shape c = a;
+  c.dims[c.rank - 1] = b[options.transposeB ? 0 : 1];
+  return {a, b, c, options};
+}
+
 size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 /// How a product is cut: equal blocks of columns, and what is left.
@@ -48,8 +54,8 @@ struct Cut {
 
 } // namespace
 
-std::vector<MatmulCandidate> matmulCandidates(const MatmulGeometry &geometry, const Quantization &) {
-  Cut cut("", geometry);
+std::vector<MatmulCandidate> quantizedMatmulCandidates(const Shape &a, const Shape &b, const MatmulOptions &options) {
+  Cut cut("", geometryOf(a, b, options));
   std::vector<MatmulCandidate> candidates = matmulCandidates(cut.block(cut.each));
   for (MatmulCandidate &candidate : candidates) {
     cut.whole.options.algorithm.name = candidate.name.c_str();
@@ -75,21 +81,25 @@ struct QuantizedMatmul::Impl {
     for (int64_t column = 0; column < cut.columns; column += cut.each) {
       const int64_t count = std::min(cut.each, cut.columns - column);
       restore(from, column, count, reinterpret_cast<T *>(pad));
-      (count == cut.each ? equal : last).run(a, pad, row ? row + column * wide : nullptr, c + column * wide,
-                                             pad + cut.blockSize());
+      (count == cut.each ? equal : last)
+          .run(a, pad, row ? row + column * wide : nullptr, c + column * wide, pad + cut.blockSize());
     }
   }
 };
 
-QuantizedMatmul::QuantizedMatmul(Node node, Shape a, Shape b, Shape c, int64_t bits, int64_t group, int64_t dimension,
+QuantizedMatmul::QuantizedMatmul(Node node, Shape a, Shape b, int64_t bits, int64_t group, int64_t dimension,
                                  Coding coding, QuantizedMatmulOptions options)
     : Kernel(node) {
   if (options.transposeA)
     throw std::invalid_argument(std::string("'") + node + "': the left factor of a weight in fewer bits is transposed");
-  const MatmulGeometry geometry{a, b, c, options};
+  const Quantization form = formOf(node, b, bits, group, dimension, coding);
+  const MatmulGeometry geometry = geometryOf(a, b, options);
   const Cut cut(node, geometry);
-  impl = std::make_unique<Impl>(Impl{formOf(node, b, bits, group, dimension, coding), cut,
-                                     MatmulProduct(node, cut.block(cut.each), cut.columns), cut.restProduct(node), {}});
+  impl = std::make_unique<Impl>(Impl{formOf(node, b, bits, group, dimension, coding),
+                                     cut,
+                                     MatmulProduct(node, cut.block(cut.each), cut.columns),
+                                     cut.restProduct(node),
+                                     {}});
   impl->bias = MatmulBias(shapeOf(node, geometry), options.result, impl->equal.addsRow());
   workspace = cut.blockSize() + std::max(impl->equal.workspaceBytes(), impl->last.workspaceBytes());
 }
@@ -100,9 +110,10 @@ QuantizedMatmul::QuantizedMatmul(QuantizedMatmul &&) = default;
 void QuantizedMatmul::run(Stream &stream, const Tensor &a, const Tensor &form, const Tensor &bias, const Tensor &c,
                           const Tensor &scratch) const {
   const void *pa = stream.address(a);
-  const char *from = static_cast<const char *>(stream.address(form)), *pBias = static_cast<const char *>(stream.address(bias));
+  const char *from = static_cast<const char *>(stream.address(form)),
+             *pBias = static_cast<const char *>(stream.address(bias));
   char *pc = static_cast<char *>(stream.address(c)), *pad = static_cast<char *>(stream.address(scratch));
-  stream.launch(node, "matmul", [impl = impl.get(), pa, from, pBias, pc, pad] {
+  stream.launch(node, "quantized_matmul", [impl = impl.get(), pa, from, pBias, pc, pad] {
     impl->bias.begin(pBias, pc);
     if (impl->cut.whole.options.factors == DataType::BF16)
       impl->run<BFloat16>(pa, from, impl->equal.addsRow() ? pBias : nullptr, pc, pad);

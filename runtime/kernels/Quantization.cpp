@@ -119,7 +119,8 @@ void restoreRows(const Quantization &form, const char *bytes, int64_t first, int
   for (int64_t r = 0; r < count; ++r, to += form.columns) {
     if (form.bits != 16)
       forCode(form, [&](auto code) {
-        restoreRow(code, form, bytes, first + r, 0, form.columns, [to](int64_t column, float value) { to[column] = value; });
+        restoreRow(code, form, bytes, first + r, 0, form.columns,
+                   [to](int64_t column, float value) { to[column] = value; });
       });
     else
       for (int64_t c = 0; c < form.columns; ++c)

@@ -66,7 +66,7 @@ void restoreRow(Code code, const Quantization &form, const char *bytes, int64_t 
   const auto *codes = reinterpret_cast<const uint8_t *>(bytes) + form.elementsAt() + row * width;
   const float *scales =
       reinterpret_cast<const float *>(bytes) + (form.dimension == 0 ? row / group : row) * form.scaleColumns();
-  const float *zeros = code.hasZeros ? scales + form.scales() : scales; // else nobody looks
+  const float *zeros = code.hasZeros ? scales + form.scales() : scales;             // else nobody looks
   for (int64_t half = 0, shift = 0; half < to; half += width, shift += code.bits) { // one, or two
     const int64_t end = std::min(half + width, to);
     const uint8_t *own = codes - half;

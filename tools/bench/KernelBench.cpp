@@ -2,19 +2,22 @@
 // Speed of the host kernels: every convolution of a network, forward and both backward passes, in GFLOP/s, and the
 // elementwise and reduction kernels of a BatchNorm network in GB/s. Best of several runs; use an idle machine.
 // `links` prints what --profile-out measures of copies between the arenas, five times; `codecs` what CodecBench.h
-// says. FORM: the first algorithm that is offered whose name begins so ('wide'), instead of the first one.
+// says, `products` what ProductBench.h. FORM: the first algorithm that is offered whose name begins so ('wide'),
+// instead of the first one.
 //
 // `attention`, of BATCH texts and 12 heads of 64 columns, and `rows`, of BATCH rows, print milliseconds of forward and
 // backward, for transformer_kernels.py to read.
 //
 //   kernel-bench [resnet18|resnet50|mobilenet|densenet|vgg16] [BATCH] [THREADS] [bf16 [FORM]]
 //   kernel-bench [elementwise|links|codecs] [BATCH] [THREADS]
+//   kernel-bench products [BATCH] [THREADS] [bf16]
 //   kernel-bench attention BATCH THREADS TOKENS [causal]
 //   kernel-bench rows BATCH THREADS COLUMNS
 #include "runtime/Runtime.h"
 #include "runtime/host/ConvEngine.h"
 #include "runtime/program/Links.h"
 #include "tools/bench/CodecBench.h"
+#include "tools/bench/ProductBench.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -316,6 +319,8 @@ int main(int argc, char **argv) {
     links();
   } else if (what == "codecs") {
     benchCodecs(batch);
+  } else if (what == "products") {
+    benchProducts(batch, argc > 4 && strcmp(argv[4], "bf16") == 0 ? DataType::BF16 : DataType::F32);
   } else if (networks.count(what)) {
     convolutions(networks.at(what)(), batch,
                  {argc > 4 && strcmp(argv[4], "bf16") == 0 ? DataType::BF16 : DataType::F32, argc > 5 ? argv[5] : ""});

@@ -6,8 +6,7 @@
 
 The model is as wide as GPT-2 (768, a vocabulary of 8192, tied), its weights are normal numbers of standard deviation 0.02; adapters of rank 8 stand beside all matrices
 of its blocks, and nothing else is trained. A row a form: what sluicec says of its bytes, what keep needs, the smallest budget, the largest relative
-error of a tensor, the median of a step, and what making floats took of the products' time, both from the program's --profile-out. `--run 'chrt -f 10'` goes before the
-programs. Needs the Python environment of tools/setup.sh --references."""
+error of a tensor, the median of a step, and what its products took, from the program's --profile-out. `--run 'chrt -f 10'` goes before the programs. Needs the Python environment of tools/setup.sh --references."""
 import argparse
 import json
 import math
@@ -87,12 +86,11 @@ def measure(folder, options, form):
     run(*program, "--profile-out", folder / f"{name}.json", "--force", "--quiet")
     steps = [event["ms"] / 1e3 for event in map(json.loads, open(folder / f"{name}.jsonl")) if event["event"] == "step"]
     ops = json.load(open(folder / f"{name}.json"))["ops"]
-    made = sum(op["seconds"] for op in ops if op["op"] == "dequantize" or (op["op"] == "cast" and form == "bf16"))
-    products = sum(op["seconds"] for op in ops if op["op"] == "matmul")
+    products = sum(op["seconds"] for op in ops if op["op"] in ("matmul", "quantized_matmul"))
     numbers = re.search(r"keep needs (\d+), of which (\d+) live", refused)
     return {"form": form or "floats", "weights": int(kept[1]) if kept else 0, "floats": int(kept[2]) if kept else 0, "keep": int(numbers[1]), "base": int(numbers[2]),
             "smallest": int(re.search(r"smallest feasible budget: (\d+)", refused)[1]), "error": max(errors, default=0),
-            "step": sorted(steps[1:])[len(steps[1:]) // 2], "made": made, "products": products,
+            "step": sorted(steps[1:])[len(steps[1:]) // 2], "products": products,
             "loss": [event["loss"] for event in map(json.loads, open(folder / f"{name}.jsonl")) if event["event"] == "step"][-1]}
 
 
@@ -111,12 +109,12 @@ def main():
     options.folder.mkdir(parents=True, exist_ok=True)
     if not (options.folder / "decoder.onnx").exists():
         make(options.folder, options)
-    print("| form | frozen matrices, bytes | keep needs | of which base | smallest budget | largest relative error | step | floats made | products | made / products | loss |\n" + "|---" * 11 + "|")
+    print("| form | frozen matrices, bytes | keep needs | of which base | smallest budget | largest relative error | step | products | loss |\n" + "|---" * 9 + "|")
     for form in options.forms:
         row = measure(options.folder, options, form)
         weights = f"{row['weights']:,} of {row['floats']:,}" if row["weights"] else ""
-        print(f"| {row['form']} | {weights} | {row['keep']:,} | {row['base']:,} | {row['smallest']:,} | {row['error']:.4f} | {row['step']:.3f} s | {row['made'] * 1e3:.1f} ms | "
-              f"{row['products'] * 1e3:.0f} ms | {row['made'] / row['products']:.4f} | {row['loss']:.5f} |", flush=True)
+        print(f"| {row['form']} | {weights} | {row['keep']:,} | {row['base']:,} | {row['smallest']:,} | {row['error']:.4f} | {row['step']:.3f} s | "
+              f"{row['products'] * 1e3:.0f} ms | {row['loss']:.5f} |", flush=True)
 
 
 if __name__ == "__main__":

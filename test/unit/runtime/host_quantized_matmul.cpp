@@ -41,7 +41,7 @@ protected:
                              .withFactors(type)
                              .withResult(type);
     Harness h;
-    const QuantizedMatmul kernel("fc", c.a, matrix, c.c, form.bits, form.group, form.dimension, form.coding, options);
+    const QuantizedMatmul kernel("fc", c.a, matrix, form.bits, form.group, form.dimension, form.coding, options);
     const Matmul plain("fc", c.a, matrix, c.c, options);
     const Tensor a = h.tensor(c.a, Layout::RowMajor, type), y = h.tensor(c.c, Layout::RowMajor, type),
                  z = h.tensor(c.c, Layout::RowMajor, type), b = h.tensor(matrix, Layout::RowMajor, type);
@@ -96,15 +96,14 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto &info) { return info.param.name; });
 
 TEST(QuantizedMatmul, HoldsNoFloatsOfTheWholeMatrix) {
-  const QuantizedMatmul kernel("fc", {4, 2048}, {2048, 32000}, {4, 32000}, 4, 64, 0, Coding::Symmetric);
+  const QuantizedMatmul kernel("fc", {4, 2048}, {2048, 32000}, 4, 64, 0, Coding::Symmetric);
   EXPECT_LT(kernel.workspaceBytes(), size_t(64 << 20));
 }
 
 TEST(QuantizedMatmul, RefusesWhatNoFormIs) {
-  EXPECT_THROW(QuantizedMatmul("fc", {4, 8}, {8, 4}, {4, 4}, 5, 4, 0, Coding::Symmetric), std::invalid_argument);
-  EXPECT_THROW(QuantizedMatmul("fc", {4, 8}, {8, 4}, {4, 4}, 16, 4, 0, Coding::Symmetric), std::invalid_argument);
-  EXPECT_THROW(QuantizedMatmul("fc", {8, 4}, {8, 4}, {4, 4}, 8, 4, 0, Coding::Symmetric,
-                               MatmulOptions().withTransposeA(true)),
+  EXPECT_THROW(QuantizedMatmul("fc", {4, 8}, {8, 4}, 5, 4, 0, Coding::Symmetric), std::invalid_argument);
+  EXPECT_THROW(QuantizedMatmul("fc", {4, 8}, {8, 4}, 16, 4, 0, Coding::Symmetric), std::invalid_argument);
+  EXPECT_THROW(QuantizedMatmul("fc", {8, 4}, {8, 4}, 8, 4, 0, Coding::Symmetric, MatmulOptions().withTransposeA(true)),
                std::invalid_argument);
 }
 
