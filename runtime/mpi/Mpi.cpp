@@ -160,19 +160,24 @@ void MpiRanks::wait(std::vector<MPI_Request> &requests, const std::vector<int> &
     setWaiting(awaited, peers[pending]);
     if (!askedAt && asked && asked())
       askedAt = Clock::now();
-    if (askedAt && Clock::now() - *askedAt > grace)
-      tellIfAsked(awaited, peers[pending]);
+    if (askedAt && Clock::now() - *askedAt > grace * (1 + rank()))
+      askToTell(peers[pending]);
     std::this_thread::sleep_for(std::chrono::microseconds(200));
   }
   setWaiting({""}, -1);
 }
 
-/// Launchers ask all ranks to end once one is gone, and kill them a second later. One of them says what happened.
-void MpiRanks::tellIfAsked(const Awaited &awaited, int peer) {
-  if (!told && rank() == (peer == 0 ? 1 : 0))
-    say(text("asked to end while ", nameOf(rank()), " waits for ", awaited.text(), " from ",
-             peer >= 0 ? nameOf(peer) : "the other ranks"));
+/// Launchers ask all ranks to end once one is gone, and kill them a second later. One of them says what happened: the
+/// first that waits so long and has not heard from the others by then that somebody knows.
+void MpiRanks::askToTell(int peer) {
+  if (told || rank() != (peer == 0 ? 1 : 0))
+    return;
   told = true;
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    toTell = true;
+  }
+  wake.notify_all();
 }
 
 void MpiRanks::setWaiting(const Awaited &awaited, int peer) {

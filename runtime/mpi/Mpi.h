@@ -27,11 +27,14 @@ public:
   void finish() override;
 
 private:
-  /// What the watching thread says to its like. Alive goes round the ring, the others to everybody.
-  enum Word : int { Alive, Failed };
+  /// What the watching thread says to its like. Alive goes round the ring, the others to everybody. Told: somebody has
+  /// said what is waited for.
+  enum Word : int { Alive, Failed, Told };
   void wait(std::vector<MPI_Request> &requests, const std::vector<int> &peers, const Awaited &awaited);
   void setWaiting(const Awaited &awaited, int peer);
-  void tellIfAsked(const Awaited &awaited, int peer);
+  void askToTell(int peer);
+  void tellWhatWaits();
+  void tellOthers(Word word);
   std::string waitingFor(int lost);
   void watchOthers();
   bool hearAll(bool &heardNeighbour);
@@ -40,12 +43,14 @@ private:
   int neighbour(int step) const { return (rank() + step + size()) % size(); }
 
   MPI_Comm work, words;
-  std::mutex mutex; ///< of what is waited for
+  std::mutex mutex; ///< of what is waited for, and of whether to tell it
   std::string awaitedText;
   int awaitedPeer = -1;
+  bool toTell = false;
   std::function<void(const std::string &)> say;
   std::function<bool()> asked;
   bool told = false;
+  bool isTold = false; ///< by another rank; of the watching thread
   std::thread watcher;
   std::condition_variable wake;
   bool over = false;

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 namespace sluice {
 
@@ -27,7 +28,8 @@ void MpiRanks::watchOthers() {
     const auto begin = std::chrono::steady_clock::now();
     {
       std::unique_lock<std::mutex> lock(mutex);
-      if (wake.wait_for(lock, round, [this] { return over; }))
+      wake.wait_for(lock, round, [this] { return over || toTell; });
+      if (over)
         return;
     }
     // If it was longer nobody here had time, perhaps nobody there.
@@ -38,13 +40,32 @@ void MpiRanks::watchOthers() {
       return endWith("");
     if (heard)
       silent = {};
+    tellWhatWaits();
   }
   const int gone = neighbour(-1);
-  for (int peer = 0; peer < size(); ++peer)
-    if (peer != rank() && peer != gone)
-      tell(peer, Failed);
+  tellOthers(Failed); // it, too: launchers let it go on, to end
   endWith(text(nameOf(gone), " has ended or stands still: nothing was heard of it for ", silenceOfLost.count(), " s",
                waitingFor(gone)));
+}
+
+void MpiRanks::tellOthers(Word word) {
+  for (int peer = 0; peer < size(); ++peer)
+    if (peer != rank())
+      tell(peer, word);
+}
+
+/// Where nobody has said by now why all are to end.
+void MpiRanks::tellWhatWaits() {
+  std::string line;
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (!std::exchange(toTell, false) || isTold || awaitedText.empty())
+      return;
+    line = text("asked to end while ", nameOf(rank()), " waits for ", awaitedText, " from ",
+                awaitedPeer >= 0 ? nameOf(awaitedPeer) : "the other ranks");
+  }
+  say(line);
+  tellOthers(Told);
 }
 
 /// Takes the words that have arrived; false where one says that a rank has failed.
@@ -58,13 +79,14 @@ bool MpiRanks::hearAll(bool &heardNeighbour) {
       return true;
     if (word == Failed)
       return false;
+    isTold = isTold || word == Told;
     heardNeighbour = heardNeighbour || status.MPI_SOURCE == neighbour(-1);
   }
 }
 
 /// Without waiting for a receiver, which may be no more: the words outlive all of their messages.
 void MpiRanks::tell(int peer, Word word) {
-  static const int said[] = {Alive, Failed};
+  static const int said[] = {Alive, Failed, Told};
   MPI_Request request;
   if (MPI_Isend(&said[word], 1, MPI_INT, peer, 0, words, &request) != MPI_SUCCESS)
     return;
@@ -92,11 +114,8 @@ void MpiRanks::endWith(const std::string &line) {
 }
 
 void MpiRanks::fail() noexcept {
-  if (failed.exchange(true))
-    return;
-  for (int peer = 0; peer < size(); ++peer)
-    if (peer != rank())
-      tell(peer, Failed);
+  if (!failed.exchange(true))
+    tellOthers(Failed);
 }
 
 } // namespace sluice

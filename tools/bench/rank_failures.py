@@ -6,7 +6,7 @@
 
 Each run trains a tiny model, until a random rank gets SIGKILL, SIGSTOP or SIGTERM at a random step; after the first two it goes on from its last checkpoint,
 to the end, and has to leave the bits of one that nothing happened to. Prints for each signal how long the slowest took from the signal to the end of
-mpirun and of all ranks, how many runs named a rank that was lost or waited for, and how many processes were left."""
+mpirun and of all ranks, how many runs said in one line which rank was lost or waited for, and how many processes were left."""
 import argparse
 import json
 import os
@@ -71,11 +71,12 @@ def main():
             seconds, said, left = disturb([*train, "--checkpoint", run, "--log", log], log, name, rank, step)
             subprocess.run([*train, "--checkpoint", run, "--resume", run], **quiet)
             same = (run / "checkpoint.safetensors").read_bytes() == whole
-            named = any("mlp: error: " in line and "rank" in line for line in said.splitlines()) or "interrupted after step" in said
+            lines = [line for line in said.splitlines() if ("mlp: error: " in line and "rank" in line) or "interrupted after step" in line]
+            named = len(lines) == 1
             results.setdefault(name, []).append((seconds, named, left, same))
-            print(json.dumps({"signal": name, "rank": rank, "step": step, "seconds": round(seconds, 2), "named": named,
+            print(json.dumps({"signal": name, "rank": rank, "step": step, "seconds": round(seconds, 2), "lines": lines,
                               "left": left, "same": same}), flush=True)
-        print("| signal | runs | slowest end, s | told | processes left | same bits after resuming |\n|---|---|---|---|---|---|")
+        print("| signal | runs | slowest end, s | told in one line | processes left | same bits after resuming |\n|---|---|---|---|---|---|")
         for name, runs in sorted(results.items()):
             print(f"| {name} | {len(runs)} | {max(r[0] for r in runs):.1f} | {sum(r[1] for r in runs)} | {sum(r[2] for r in runs)} | "
                   f"{sum(r[3] for r in runs)} |")
