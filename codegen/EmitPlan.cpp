@@ -27,6 +27,8 @@ void codegen::printUpdates(const Document &d, llvm::function_ref<void(const Twin
     line("mostBatches", Twine(int64_t{1} << sums.getInt()));
   if (auto shares = d.module->getAttrOfType<IntegerAttr>(train::sharesAttribute))
     line("leastRanks", Twine(shares.getInt()));
+  if (auto together = d.module->getAttrOfType<IntegerAttr>(train::normRanksAttribute))
+    line("normRanks", Twine(together.getInt()));
 }
 
 /// A row for each buffer that steps use, in order of buffers. A tensor that leaves the device has a row there and one

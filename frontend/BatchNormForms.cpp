@@ -99,6 +99,12 @@ Result<BatchNormForms> BatchNormForms::find(const std::vector<const onnx::NodePr
     if (!rules[i].matched)
       return Error{"--batch-norm=" + toString(rules[i].mode) + ":" + spec.batchNormRules[i].pattern +
                    " matches no BatchNormalization: neither the name of a node, nor of its scale, nor of its output"};
+  if (spec.normRanks > 0 && forms.byBatch.empty())
+    return Error{"--batch-norm=synchronized,ranks=" + std::to_string(spec.normRanks) + ": " +
+                 (all == 0
+                      ? "the model has no BatchNormalization"
+                      : "no BatchNormalization takes its batch's statistics in a step; --batch-norm=train lets all of "
+                        "them do so")};
   forms.remark = remarkOn(inference, all, spec);
   return forms;
 }

@@ -39,7 +39,9 @@ struct BatchNorm {
 
 /// Training: the batch's own statistics, which the running ones take in.
 Value withBatchStatistics(NodeImport &node, const BatchNorm &norm) {
-  auto op = node.make<train::BatchNormOp>(norm.x, norm.scale, norm.bias, node.f32(norm.epsilon));
+  // Computed statistics are a weight's, which all ranks have.
+  const auto ranks = static_cast<uint64_t>(norm.mean ? std::max(1, node.spec().normRanks) : 1);
+  auto op = node.make<train::BatchNormOp>(norm.x, norm.scale, norm.bias, node.f32(norm.epsilon), ranks);
   if (!op)
     return {};
   // ONNX weighs the old value, PyTorch (and this dialect) the new one. 0.9 in the file means 0.1, not 1 - float32(0.9).

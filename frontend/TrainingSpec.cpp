@@ -2,6 +2,7 @@
 // Words of the command line <-> enumerations, one table each.
 #include "frontend/TrainingSpec.h"
 #include "runtime/Numbers.h"
+#include "runtime/Ranks.h"
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -102,11 +103,26 @@ Result<std::vector<double>> parsePosWeights(const std::string &word) {
   return weights;
 }
 
+/// synchronized,ranks=N: of the nodes that take their batch's statistics at all.
+static Status parseSynchronized(const std::string &word, TrainingSpec &spec) {
+  const std::string form = "synchronized,ranks=";
+  int64_t ranks = 0;
+  if (word.compare(0, form.size(), form) != 0 || !parseNumber(word.substr(form.size()), ranks) || ranks < 2 ||
+      ranks > mostRanks)
+    return Error{"--batch-norm=" + word + ": synchronized takes ranks=N, N from 2 to " + std::to_string(mostRanks) +
+                 ": the batches of so many ranks are normalized together"};
+  spec.normRanks = static_cast<int>(ranks);
+  return Success{};
+}
+
 Status parseBatchNorm(const std::string &word, TrainingSpec &spec) {
+  const std::string synchronized = "synchronized";
+  if (word.compare(0, synchronized.size(), synchronized) == 0)
+    return parseSynchronized(word, spec);
   const size_t colon = word.find(':');
   Result<BatchNormMode> mode = parse("batch-norm", batchNorms, word.substr(0, colon));
   if (!mode)
-    return mode.takeError();
+    return Error{mode.error() + "|synchronized,ranks=N"};
   if (colon == std::string::npos)
     spec.batchNorm = *mode;
   else if (colon + 1 == word.size())

@@ -113,6 +113,7 @@ struct TrainingSpec {
   Optimizer optimizer = Optimizer::Sgd;
   InitialValues init = InitialValues::Keep;
   BatchNormMode batchNorm = BatchNormMode::File;
+  int normRanks = 0; ///< --batch-norm=synchronized: ranks whose batches are normalized together; 0: each by itself
   std::vector<BatchNormRule> batchNormRules; ///< over batchNorm; of several that match, the last one counts
   DropoutMode dropout = DropoutMode::Keep;
   bool clipNorm = false;   ///< updates wait for all gradients, and clip by their norm
@@ -165,7 +166,7 @@ Result<InitialValues> parseInitialValues(const std::string &word);
 Result<std::vector<double>> parseClassWeights(const std::string &word);
 /// Likewise: weights above 0, one or one for each class.
 Result<std::vector<double>> parsePosWeights(const std::string &word);
-/// Adds `MODE` or `MODE:REGEX` to the spec.
+/// Adds `MODE` or `MODE:REGEX` or `synchronized,ranks=N` to the spec.
 Status parseBatchNorm(const std::string &word, TrainingSpec &spec);
 /// `lora[,rank=N][,alpha=X][,dropout=P][,rslora][,targets=REGEX]`; the expression is the rest of the word.
 Result<AdapterRequest> parseAdapter(const std::string &word);

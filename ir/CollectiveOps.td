@@ -8,6 +8,7 @@
 #ifndef SLUICE_IR_COLLECTIVE_OPS
 #define SLUICE_IR_COLLECTIVE_OPS
 
+include "ir/NormOps.td"
 include "ir/UpdateOps.td"
 
 def Train_SumBatchesOp : Train_Op<"sum_batches", Train_UpdateTraits> {
@@ -81,13 +82,17 @@ def Train_BatchStatisticsOp : Train_Op<"batch_statistics", [Pure, Train_OwnKerne
     what they were and momentum * (1 - momentum)^(U - 1 - u) of unit u's. This is that share of the batch at hand, the variance unbiased with `count` elements
     a channel, so that the shares only have to be added up.
 
+    `ranks`: of statistics that so many ranks have in common, which a step of U units takes U / ranks of. The first of these ranks has the share, the others
+    have zeros.
+
     - C1: the result has two rows, each as long as `mean`.
 
     ```mlir
     %s = train.batch_statistics %mean, %rstd {momentum = 1.0e-1 : f32, epsilon = 1.0e-5 : f32, count = 4096 : i64} : tensor<64xf32> -> tensor<2x64xf32>
     ```
   }];
-  let arguments = (ins Train_Vector:$mean, Train_Vector:$rstd, F32Attr:$momentum, F32Attr:$epsilon, I64Attr:$count);
+  let arguments = (ins Train_Vector:$mean, Train_Vector:$rstd, F32Attr:$momentum, F32Attr:$epsilon, I64Attr:$count,
+      Train_NormRanks:$ranks);
   let results = (outs Train_Float:$shares);
   let assemblyFormat = "$mean `,` $rstd attr-dict `:` type($mean) `->` type($shares)";
   let hasVerifier = 1;
@@ -97,7 +102,7 @@ def Train_ApplyStatisticsOp : Train_Op<"apply_statistics", Train_UpdateTraits # 
   let extraClassDeclaration = Train_KernelFacts<"Update">.decl;
   let summary = "running mean and variance take the shares of all units of a step";
   let description = [{
-    running = (1 - momentum)^U * running + sum, after the last batch of a step of U units.
+    running = (1 - momentum)^(U / ranks) * running + sum, after the last batch of a step of U units; `ranks` is that of train.batch_statistics.
 
     - C1: both running vectors are state variables; the sum has two rows of their length.
 
@@ -105,9 +110,62 @@ def Train_ApplyStatisticsOp : Train_Op<"apply_statistics", Train_UpdateTraits # 
     %m2, %v2 = train.apply_statistics %sum, %m, %v {momentum = 1.0e-1 : f32} : tensor<2x64xf32>, tensor<64xf32>
     ```
   }];
-  let arguments = (ins Train_Float:$sum, Train_Vector:$running_mean, Train_Vector:$running_var, F32Attr:$momentum);
+  let arguments = (ins Train_Float:$sum, Train_Vector:$running_mean, Train_Vector:$running_var, F32Attr:$momentum, Train_NormRanks:$ranks);
   let results = (outs Train_Vector:$new_mean, Train_Vector:$new_var);
   let assemblyFormat = "$sum `,` $running_mean `,` $running_var attr-dict `:` type($sum) `,` type($running_mean)";
+}
+
+// Synchronized BatchNorm: what PyTorch's SyncBatchNorm computes. The `ranks` ranks that normalize together are equally far apart: of R ranks with A batches, units u and v meet where u - v is a multiple of R * A / ranks. So the units that meet depend on
+// their number in a step alone, not on how many ranks they are spread over. In every batch, on the comm stream; never run again, as their results are kept.
+
+def Train_SynchronizeStatisticsOp : Train_Op<"synchronize_statistics", [Pure, Train_OwnKernel, Train_Costed,
+    AllTypesMatch<["mean", "rstd", "joint_mean", "joint_rstd"]>]> {
+  let extraClassDeclaration = Train_KernelFacts<"Norm", object = "_joint", results = ["_joint_mean", "_joint_rstd"]>.decl # Train_RoleIs<"Reduce">.decl;
+  let summary = "mean and 1/sqrt(variance + epsilon) of the batches of several ranks together, given those of each";
+  let description = [{
+    Batches are equally large: the mean is that of the means, the variance that of the variances plus the means' own. Computed in double by each rank, in the
+    order of ranks. Created by fuse from train.batch_norm.
+
+    ```mlir
+    %m, %r = train.synchronize_statistics %mean, %rstd {epsilon = 1.0e-5 : f32, ranks = 4 : i64} : tensor<64xf32>
+    ```
+  }];
+  let arguments = (ins Train_Vector:$mean, Train_Vector:$rstd, F32Attr:$epsilon, Train_NormRanks:$ranks);
+  let results = (outs Train_Vector:$joint_mean, Train_Vector:$joint_rstd);
+  let assemblyFormat = "$mean `,` $rstd attr-dict `:` type($mean)";
+}
+
+def Train_SynchronizeSumsOp : Train_Op<"synchronize_sums", [Pure, Train_OwnKernel, Train_Costed,
+    AllTypesMatch<["dscale", "dbias", "joint_dscale", "joint_dbias"]>]> {
+  let extraClassDeclaration = Train_KernelFacts<"Norm", object = "_joint_grad", results = ["_joint_dscale", "_joint_dbias"]>.decl # Train_RoleIs<"Reduce">.decl;
+  let summary = "the channel sums of a BatchNorm's gradient over the batches of several ranks";
+  let description = [{
+    What the gradient with respect to x divides by the number of elements of all these batches. Added in the tree of train.all_reduce, with those ranks as its
+    leaves. Created by fuse from train.batch_norm_backward.
+
+    ```mlir
+    %ds, %db = train.synchronize_sums %dscale, %dbias {ranks = 4 : i64} : tensor<64xf32>
+    ```
+  }];
+  let arguments = (ins Train_Vector:$dscale, Train_Vector:$dbias, Train_NormRanks:$ranks);
+  let results = (outs Train_Vector:$joint_dscale, Train_Vector:$joint_dbias);
+  let assemblyFormat = "$dscale `,` $dbias attr-dict `:` type($dscale)";
+}
+
+def Train_UnitWeightOp : Train_Op<"unit_weight", [Pure, Train_OwnKernel, Train_Costed]> {
+  let extraClassDeclaration = Train_KernelFacts<"Loss", results = ["_weight"]>.decl;
+  let summary = "what this batch weighs in the loss of a step: the share of its targets that count";
+  let description = [{
+    The gradient of the loss where BatchNorms are synchronized: through them a batch's loss has a gradient in other ranks' activations, which each of these
+    would weigh by its own batch if gradients were weighed at their end, as train.all_reduce and train.sum_batches do elsewhere. Created by build-backward.
+
+    ```mlir
+    %w = train.unit_weight : tensor<f32>
+    ```
+  }];
+  let arguments = (ins);
+  let results = (outs Train_Scalar:$weight);
+  let assemblyFormat = "attr-dict `:` type($weight)";
 }
 
 #endif

@@ -78,10 +78,23 @@ KERNEL(AllGatherOp) {
 KERNEL(BatchStatisticsOp) {
   KernelCalls calls(*this);
   const arguments::BatchStatistics kernel{calls.shape(in(0))[0], static_cast<int64_t>(getCount()),
-                                          getMomentum().convertToFloat(), getEpsilon().convertToFloat()};
+                                          getMomentum().convertToFloat(), getEpsilon().convertToFloat(),
+                                          static_cast<int64_t>(getRanks())};
   return calls.object(kernel, "run", {in(0), in(1), out(0)});
 }
 
 KERNEL(ApplyStatisticsOp) {
-  return KernelCalls(*this).function("applyStatistics", {in(0), out(0), out(1)}, getMomentum().convertToFloat());
+  return KernelCalls(*this).function("applyStatistics", {in(0), out(0), out(1)}, getMomentum().convertToFloat(),
+                                     static_cast<int64_t>(getRanks()));
 }
+
+/// In: two vectors of channels; out: the same of several ranks.
+static Calls synchronized(Operation *op, StringRef method, uint64_t ranks, float epsilon) {
+  KernelCalls calls(op);
+  const arguments::SynchronizedNorm kernel{calls.shape(in(0))[0], static_cast<int64_t>(ranks), epsilon};
+  return calls.object(kernel, method, {in(0), in(1), out(0), out(1), scratchSlot});
+}
+
+KERNEL(SynchronizeStatisticsOp) { return synchronized(*this, "statistics", getRanks(), getEpsilon().convertToFloat()); }
+KERNEL(SynchronizeSumsOp) { return synchronized(*this, "sums", getRanks(), 0); }
+KERNEL(UnitWeightOp) { return KernelCalls(*this).function("unitWeight", {out(0)}); }

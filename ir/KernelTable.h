@@ -94,7 +94,8 @@ struct BatchNormStatistics {
 struct BatchStatistics {
   int64_t channels, count;
   float momentum, epsilon;
-  KERNEL_ARGUMENTS(BatchStatistics, channels, count, momentum, epsilon)
+  int64_t ranks;
+  KERNEL_ARGUMENTS(BatchStatistics, channels, count, momentum, epsilon, ranks)
 };
 
 struct BroadcastTo {
@@ -271,6 +272,12 @@ struct Top {
   KERNEL_ARGUMENTS(Top, x, count, smallest, last)
 };
 
+struct SynchronizedNorm {
+  int64_t channels, ranks;
+  float epsilon;
+  KERNEL_ARGUMENTS(SynchronizedNorm, channels, ranks, epsilon)
+};
+
 struct UpdateStatistics {
   int64_t channels, count;
   float momentum, epsilon;
@@ -282,14 +289,13 @@ struct UpdateStatistics {
 #undef KERNEL_OPTIONS
 
 template <typename... A> struct KernelList {};
-using KernelTable =
-    KernelList<arguments::Attention, arguments::AveragePool, arguments::BatchNormInversion,
-               arguments::BatchNormStatistics, arguments::BatchStatistics, arguments::BroadcastTo,
-               arguments::CachedAttention, arguments::CancellationCheck, arguments::Conv, arguments::ConvNorm,
-               arguments::CtcLoss, arguments::Dequantize, arguments::Embedding, arguments::GradientNorm,
-               arguments::Lamb, arguments::LayerNorm, arguments::Loss, arguments::Lrn, arguments::Mask,
-               arguments::Matmul, arguments::MaxPool, arguments::Packing, arguments::Pick, arguments::QuantizedMatmul,
-               arguments::Recurrence, arguments::Reorder, arguments::Resize, arguments::Slab, arguments::Softmax,
-               arguments::StoredRows, arguments::SumTo, arguments::Top, arguments::UpdateStatistics>;
+using KernelTable = KernelList<
+    arguments::Attention, arguments::AveragePool, arguments::BatchNormInversion, arguments::BatchNormStatistics,
+    arguments::BatchStatistics, arguments::BroadcastTo, arguments::CachedAttention, arguments::CancellationCheck,
+    arguments::Conv, arguments::ConvNorm, arguments::CtcLoss, arguments::Dequantize, arguments::Embedding,
+    arguments::GradientNorm, arguments::Lamb, arguments::LayerNorm, arguments::Loss, arguments::Lrn, arguments::Mask,
+    arguments::Matmul, arguments::MaxPool, arguments::Packing, arguments::Pick, arguments::QuantizedMatmul,
+    arguments::Recurrence, arguments::Reorder, arguments::Resize, arguments::Slab, arguments::Softmax,
+    arguments::StoredRows, arguments::SumTo, arguments::SynchronizedNorm, arguments::Top, arguments::UpdateStatistics>;
 
 } // namespace sluice

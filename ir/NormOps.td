@@ -5,12 +5,17 @@
 
 include "ir/GradientOps.td"
 
+/// How many ranks' batches a BatchNorm normalizes together.
+defvar Train_NormRanks = DefaultValuedAttr<ConfinedAttr<I64Attr, [IntPositive]>, "1">;
+
 def Train_BatchNormOp : Train_ForwardOp<"batch_norm", [DeclareOpInterfaceMethods<Train_Differentiable, ["isWeightOperand"]>,
     Train_LayoutAware]> {
   let summary = "normalization by the batch's own mean and variance per channel";
   let description = [{
     y = (x - mean) * rstd * scale + bias with rstd = 1/sqrt(biased variance + epsilon). mean and rstd feed the backward op and the
     update of the running statistics. The fuse pass splits it.
+
+    `ranks` (default 1), in a program for several ranks: mean and variance are those of the batches that so many of them run at once.
 
     - C1: scale and bias are [C] with C = x.dim(1).
 
@@ -19,13 +24,16 @@ def Train_BatchNormOp : Train_ForwardOp<"batch_norm", [DeclareOpInterfaceMethods
         : (tensor<16x64x32x32xf32>, tensor<64xf32>, tensor<64xf32>) -> (tensor<16x64x32x32xf32>, tensor<64xf32>, tensor<64xf32>)
     ```
   }];
-  let arguments = (ins Train_Float:$x, Train_Vector:$scale, Train_Vector:$bias, F32Attr:$epsilon);
+  let arguments = (ins Train_Float:$x, Train_Vector:$scale, Train_Vector:$bias, F32Attr:$epsilon, Train_NormRanks:$ranks);
   let results = (outs Train_Float:$y, Train_Vector:$mean, Train_Vector:$rstd);
 }
 
 def Train_BatchNormBackwardOp : Train_GradientOp<"batch_norm_backward", [Train_LayoutAware]> {
   let summary = "gradients of train.batch_norm with respect to x, scale and bias; split by fuse";
   let description = [{
+    `ranks` is that of the forward op. dx then depends on the channel sums of so many ranks, whose losses have weighed dy already; dscale and dbias are
+    of this rank's batch alone.
+
     - C1: dy, x and dx have one shape, all others are [C] with C = x.dim(1).
 
     ```mlir
@@ -33,7 +41,7 @@ def Train_BatchNormBackwardOp : Train_GradientOp<"batch_norm_backward", [Train_L
         tensor<4xf32>, tensor<4xf32>) -> (tensor<8x4x2x2xf32>, tensor<4xf32>, tensor<4xf32>)
     ```
   }];
-  let arguments = (ins Train_Float:$dy, Train_Float:$x, Train_Vector:$scale, Train_Vector:$mean, Train_Vector:$rstd);
+  let arguments = (ins Train_Float:$dy, Train_Float:$x, Train_Vector:$scale, Train_Vector:$mean, Train_Vector:$rstd, Train_NormRanks:$ranks);
   let results = (outs Train_Float:$dx, Train_Vector:$dscale, Train_Vector:$dbias);
 }
 

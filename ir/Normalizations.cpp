@@ -36,7 +36,7 @@ GRADIENT(BatchNormOp) {
   if (!dy)
     return success();
   auto op = BatchNormBackwardOp::create(b, getLoc(), getX().getType(), getScale().getType(), getBias().getType(), dy,
-                                        getX(), getScale(), getMean(), getRstd());
+                                        getX(), getScale(), getMean(), getRstd(), getRanksAttr());
   for (auto [operand, gradient] :
        {std::pair<Value, Value>{getScale(), op.getDscale()}, {getBias(), op.getDbias()}, {getX(), op.getDx()}})
     if (gradients.wanted(operand))

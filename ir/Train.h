@@ -178,6 +178,8 @@ constexpr const char *ranksAttribute = "train.ranks", *sumsAttribute = "train.su
 constexpr llvm::StringRef roomName = "train/room";
 /// The same, of one whose ranks have shares of the optimizer's states: how many ranks it has at least.
 constexpr const char *sharesAttribute = "train.shares";
+/// The same, of one whose BatchNorms are synchronized: the ranks whose batches they normalize together.
+constexpr const char *normRanksAttribute = "train.norm_ranks";
 
 /// Of a variable that holds a rank's share of what belongs to a parameter: that one's symbol.
 constexpr const char *shareOfAttribute = "train.share_of";

@@ -16,7 +16,6 @@
 #include "runtime/Ranks.h"
 
 #include "llvm/ADT/MapVector.h"
-#include "llvm/ADT/StringExtras.h"
 
 namespace sluice {
 #define GEN_PASS_DEF_BUILDBACKWARD
@@ -33,7 +32,8 @@ namespace {
 struct UpdateRequest {
   UpdateRule rule;
   bool clipNorm, accumulate, average, scale;
-  int shares; ///< of the states, ranks that have one each at least; 0: states are whole
+  int shares;  ///< of the states, ranks that have one each at least; 0: states are whole
+  bool weighs; ///< the loss of a batch by its targets that count, instead of its gradients
 };
 
 /// What the sweeps over the steps of a module, one for each bucket of shapes or each turn, have in common.
@@ -63,6 +63,9 @@ private:
   Value key(Value value) {
     auto read = value.getDefiningOp<ReadOp>();
     return read ? firstRead.try_emplace(read.getVariableAttr().getAttr(), value).first->second : value;
+  }
+  bool readsTrained(Operation *op) {
+    return llvm::any_of(op->getOperands(), [&](Value of) { return trained.contains(of); });
   }
   VariableOp parameter(Value value) {
     auto read = value.getDefiningOp<ReadOp>();
@@ -119,9 +122,7 @@ LogicalResult Sweep::markTrained() {
     }
     attr::set<attr::Forward>(&op, builder.getI64IntegerAttr(forward.size()));
     forward.push_back(&op);
-    if (!llvm::any_of(op.getOperands(), [&](Value v) { return trained.contains(v); }))
-      continue;
-    if (isa<UpdateStatisticsOp>(op))
+    if (!readsTrained(&op) || isa<UpdateStatisticsOp>(op))
       continue;
     if (!isa<Differentiable>(op))
       return op.emitError() << "op '" << op.getName() << "' of node '" << nodeName(op.getLoc())
@@ -149,9 +150,14 @@ VariableOp Sweep::addScalar(Location loc, StringRef name, Role role, Init init) 
 }
 
 /// A loss op builds its gradient by itself, from what it is scaled by; anything else that the step returns starts from
-/// a gradient of one, or of the scale.
+/// a gradient of one, of the scale, or of the batch's weight; no program has both.
 void Sweep::seed(OpBuilder &builder, Value loss) {
   const Location loc = loss.getLoc();
+  if (request.weighs) {
+    auto weight = UnitWeightOp::create(builder, loc, RankedTensorType::get({}, builder.getF32Type()));
+    attr::set<attr::Backward>(weight, builder.getI64IntegerAttr(forward.size() - 1));
+    return add(builder, loc, loss, weight);
+  }
   if (!request.scale && isa_and_nonnull<SoftmaxCrossEntropyOp, MseOp, BceWithLogitsOp, CtcLossOp>(loss.getDefiningOp()))
     return;
   auto first = request.scale ? addScalar(loc, lossScaleName, Role::Optimizer, Init::Zero)
@@ -198,9 +204,7 @@ void Sweep::addNorm(OpBuilder &builder, const Waiting &one) {
 /// What stands in front of all that reads gradients, and divides them by the scale.
 void Sweep::check(OpBuilder &builder) {
   const Location loc = scale.getLoc();
-  SmallVector<Value> gradients;
-  for (const Waiting &one : waiting)
-    gradients.push_back(one.gradient);
+  const auto gradients = llvm::map_to_vector(waiting, [](const Waiting &one) { return one.gradient; });
   auto good = addScalar(loc, goodStepsName, Role::Optimizer, Init::Zero),
        skipped = addScalar(loc, skippedStepsName, Role::Optimizer, Init::Zero);
   const Value goodSteps = read(builder, good), skippedSteps = read(builder, skipped);
@@ -253,16 +257,13 @@ void Sweep::updateAll(OpBuilder &builder) {
 
 /// Step 3.
 void Sweep::updateFinished(OpBuilder &builder, Operation *op) {
-  llvm::SmallSetVector<VariableOp, 4> variables;
-  llvm::SmallDenseMap<VariableOp, Value> reads;
+  llvm::SmallMapVector<VariableOp, Value, 4> reads;
   for (Value operand : op->getOperands())
-    if (VariableOp variable = parameter(operand)) {
-      variables.insert(variable);
+    if (VariableOp variable = parameter(operand))
       reads[variable] = operand;
-    }
-  for (VariableOp variable : variables)
+  for (auto [variable, value] : reads)
     if (--pendingReaders[variable] == 0)
-      if (Value gradient = of(reads[variable])) {
+      if (Value gradient = of(value)) {
         finishGradient(builder, op->getLoc(), variable, gradient);
         anyReached = true, shared.reached.insert(variable);
       }
@@ -297,12 +298,9 @@ LogicalResult Sweep::run() {
     return step.emitError() << "no trained parameter reaches the loss" << ofOutput
                             << "; --list-parameters shows what is trained";
   seed(builder, loss);
-  for (Operation *op : llvm::reverse(forward)) { // step 2
-    if (!llvm::any_of(op->getOperands(), [&](Value v) { return trained.contains(v); }) || !isa<Differentiable>(op))
-      continue;
-    if (failed(differentiate(builder, op)))
+  for (Operation *op : llvm::reverse(forward)) // step 2
+    if (readsTrained(op) && isa<Differentiable>(op) && failed(differentiate(builder, op)))
       return failure();
-  }
   if (!anyReached)
     return step.emitError() << "no gradient of the loss" << ofOutput
                             << " reaches a parameter: comparisons, rounding, positions and casts to integers between "
@@ -312,10 +310,10 @@ LogicalResult Sweep::run() {
 }
 
 std::string knownRules() {
-  SmallVector<StringRef> names;
-  for (unsigned i = 0; i <= getMaxEnumValForUpdateRule(); ++i)
-    names.push_back(stringifyUpdateRule(static_cast<UpdateRule>(i)));
-  return llvm::join(ArrayRef(names).drop_back(), ", ") + " and " + names.back().str();
+  std::string names;
+  for (unsigned i = 0, last = getMaxEnumValForUpdateRule(); i <= last; ++i)
+    names += (i == 0 ? "" : i < last ? ", " : " and ") + stringifyUpdateRule(static_cast<UpdateRule>(i)).str();
+  return names;
 }
 
 struct BuildBackward : sluice::impl::BuildBackwardBase<BuildBackward> {
@@ -341,7 +339,8 @@ struct BuildBackward : sluice::impl::BuildBackwardBase<BuildBackward> {
                                 module->hasAttr("train.accumulate"),
                                 module->hasAttr("train.average"),
                                 halfOf(module) && halfOf(module).isF16(),
-                                shares ? static_cast<int>(shares.getInt()) : 0};
+                                shares ? static_cast<int>(shares.getInt()) : 0,
+                                module->hasAttr(normRanksAttribute)};
     SharedVariables shared;
     for (func::FuncOp step : steps) {
       gradientOps -= step.getBody().front().getOperations().size();

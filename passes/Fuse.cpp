@@ -9,6 +9,7 @@
 // op may be left (checkKernels).
 #include "passes/Passes.h"
 #include "passes/Regions.h"
+#include "passes/SplitBatchNorms.h"
 
 #include "ir/ScalarNames.h"
 #include "runtime/FusedGeometry.h"
@@ -31,41 +32,6 @@ constexpr unsigned maxOperands = 16;
 constexpr size_t maxScalars = 96;
 /// An operand with this fraction of a result's elements costs nothing beside it.
 constexpr int64_t smallOperand = 16;
-
-/// Statistics and normalization are two ops, for only the second is elementwise and can join a region.
-void splitBatchNorm(BatchNormOp op) {
-  OpBuilder b(op);
-  auto statistics = BatchNormStatisticsOp::create(b, op.getLoc(), op.getX(), op.getEpsilonAttr());
-  auto normalize = NormalizeOp::create(b, op.getLoc(), op.getY().getType(), op.getX(), statistics.getMean(),
-                                       statistics.getRstd(), op.getScale(), op.getBias());
-  copyOrdinal(op, statistics);
-  copyOrdinal(op, normalize);
-  op.replaceAllUsesWith(ValueRange{normalize.getY(), statistics.getMean(), statistics.getRstd()});
-  op.erase();
-}
-
-/// Into sums and what is elementwise in them. dx may be unread, in front of the first trained layer: then sums alone
-/// are made. They are over all elements of a channel, whose number the elementwise part divides by.
-void splitBatchNormBackward(BatchNormBackwardOp op) {
-  OpBuilder b(op);
-  auto type = cast<RankedTensorType>(op.getX().getType());
-  auto sums = NormalizeReduceOp::create(b, op.getLoc(), op.getDscale().getType(), op.getDbias().getType(), op.getDy(),
-                                        op.getX(), op.getMean(), op.getRstd());
-  copyOrdinal(op, sums);
-  Value dx;
-  if (!op.getDx().use_empty()) {
-    auto backward = NormalizeBackwardOp::create(b, op.getLoc(), type, op.getDy(), op.getX(), op.getMean(), op.getRstd(),
-                                                op.getScale(), sums.getDscale(), sums.getDbias(),
-                                                type.getNumElements() / type.getDimSize(1));
-    copyOrdinal(op, backward);
-    dx = backward.getDx();
-  }
-  if (dx)
-    op.getDx().replaceAllUsesWith(dx);
-  op.getDscale().replaceAllUsesWith(sums.getDscale());
-  op.getDbias().replaceAllUsesWith(sums.getDbias());
-  op.erase();
-}
 
 /// Scalars keep the names that the rule gave them. A rule's result is called as its op's result is, or, where that is
 /// just y, as the rule.
@@ -286,8 +252,7 @@ struct Fuse : sluice::impl::FuseBase<Fuse> {
 
   void runOnOperation() override {
     for (auto function : getOperation().getOps<func::FuncOp>()) {
-      function.walk([](BatchNormOp op) { splitBatchNorm(op); });
-      function.walk([](BatchNormBackwardOp op) { splitBatchNormBackward(op); });
+      splitBatchNorms(function);
       SmallVector<FusedOp> work;
       function.walk([&](Elementwise op) { work.push_back(wrap(op)); });
       Updates updates;

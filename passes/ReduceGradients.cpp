@@ -28,7 +28,8 @@ namespace {
 /// What the module asks for.
 struct RanksRequest {
   bool ordered;
-  int64_t sums; ///< of a rank's batches, the digits of the counter; 0: a step has one batch
+  int64_t sums;  ///< of a rank's batches, the digits of the counter; 0: a step has one batch
+  bool weighted; ///< gradients are weighed here; else the loss was
 };
 
 /// Tensors that are summed in one op, and what they are then.
@@ -99,7 +100,7 @@ protected:
     ++reductions;
     const Value last = bucket.own.back();
     builder.setInsertionPointAfterValue(last);
-    const bool weighted = mean && request.sums == 0;
+    const bool weighted = mean && request.sums == 0 && request.weighted;
     bucket.sum = AllReduceOp::create(builder, last.getLoc(), TypeRange(ValueRange(bucket.own)), bucket.own, Value(),
                                      mean, weighted, request.ordered);
     if (Operation *made = last.getDefiningOp())
@@ -163,7 +164,7 @@ private:
       return gradient;
     builder.setInsertionPointAfter(mean);
     const Value own = sumBatches(mean->getLoc(), mean.getGradient(),
-                                 symbols.lookup<VariableOp>(variableOf(mean.getSum()).getValue()), /*weighted=*/true);
+                                 symbols.lookup<VariableOp>(variableOf(mean.getSum()).getValue()), request.weighted);
     number(mean->getNextNode(), own.getDefiningOp(), ordinalOf(mean));
     gradient.replaceAllUsesWith(own);
     Operation *sum = mean.getSum().getDefiningOp();
@@ -256,6 +257,12 @@ public:
   }
 
 private:
+  /// Whose batches the statistics are of.
+  static int64_t ranksOf(UpdateStatisticsOp update) {
+    auto norm = update.getMean().getDefiningOp<BatchNormOp>();
+    return norm ? static_cast<int64_t>(norm.getRanks()) : 1;
+  }
+
   /// Of what the update reads, in the backward half, so that nothing lives longer for it; else the step's last op.
   Operation *lastReader(UpdateStatisticsOp update) {
     Operation *last = nullptr;
@@ -273,8 +280,10 @@ private:
     const Location loc = update.getLoc();
     const auto type = RankedTensorType::get({2, cast<RankedTensorType>(update.getMean().getType()).getDimSize(0)},
                                             builder.getF32Type());
-    Value sum = BatchStatisticsOp::create(builder, loc, type, update.getMean(), update.getRstd(),
-                                          update.getMomentumAttr(), update.getEpsilonAttr(), update.getCountAttr());
+    const int64_t ranks = ranksOf(update);
+    Value sum = BatchStatisticsOp::create(
+        builder, loc, type, update.getMean(), update.getRstd(), update.getMomentumAttr(), update.getEpsilonAttr(),
+        builder.getI64IntegerAttr(static_cast<int64_t>(update.getCount()) * ranks), builder.getI64IntegerAttr(ranks));
     if (request.sums > 0) {
       auto running = symbols.lookup<VariableOp>(variableOf(update.getRunningMean()).getValue());
       std::string name = running.getSymName().str() + "/batch_sum";
@@ -289,8 +298,9 @@ private:
   void apply(UpdateStatisticsOp update, Value sum) {
     Operation *end = step.getBody().front().getTerminator(), *last = end->getPrevNode();
     builder.setInsertionPoint(end);
-    auto applied = ApplyStatisticsOp::create(builder, update.getLoc(), sum, update.getRunningMean(),
-                                             update.getRunningVar(), update.getMomentumAttr());
+    auto applied =
+        ApplyStatisticsOp::create(builder, update.getLoc(), sum, update.getRunningMean(), update.getRunningVar(),
+                                  update.getMomentumAttr(), builder.getI64IntegerAttr(ranksOf(update)));
     number(applied, applied, ordinalOf(last));
     update->replaceAllUsesWith(applied);
     update->erase();
@@ -321,7 +331,8 @@ struct ReduceGradients : sluice::impl::ReduceGradientsBase<ReduceGradients> {
       return signalPassFailure();
     auto sums = module->getAttrOfType<IntegerAttr>(sumsAttribute);
     const bool accumulates = module->hasAttr("train.accumulate");
-    const RanksRequest request{word == orderedRanks, accumulates ? (sums ? sums.getInt() : 1) : 0};
+    const RanksRequest request{word == orderedRanks, accumulates ? (sums ? sums.getInt() : 1) : 0,
+                               !module->hasAttr(normRanksAttribute)};
     StatisticsSums statistics(module, step, request);
     statistics.run();
     GradientSums gradients(module, step, request);

@@ -270,7 +270,7 @@ def VerifySchedule : Pass<"sluice-verify-schedule", "::mlir::ModuleOp"> {
       scratch and region that the op asks for; ins are the contents that the op's operands became, pieces where views begin, outs are where its results are read.
       Runs of one kernel, half of the step and calls stand in the function's order.
     - V9: in a module for several ranks, updates of parameters and running statistics, norms and checks read what all ranks have summed, once, of the shape
-      that it had; where ranks update shares of parameters, each is gathered once behind its update, and nothing reads it in between; nothing else uses the room of sums. These runs are
+      that it had; statistics that are synchronized are met once, where all ranks do, and nothing reads a rank's own afterwards; where ranks update shares of parameters, each is gathered once behind its update, and nothing reads it in between; nothing else uses the room of sums. These runs are
       those of one stream, so that all ranks meet in one order. Other modules have none.
 
     Changes nothing.

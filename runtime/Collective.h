@@ -39,19 +39,45 @@ void sumBatches(Stream &, const Tensor &x, TensorList sums, bool weighted, Node 
 void sumInTree(const std::vector<const float *> &leaves, const float *weights, float factor, float *to, int64_t count);
 
 /// shares [2, C] = momentum * (1 - momentum)^(units - 1 - unit) of mean and of the unbiased variance of this batch; see
-/// UpdateStatistics for the variance.
+/// UpdateStatistics for the variance. Statistics that `ranks` ranks have in common are those of unit % (units / ranks)
+/// of units / ranks; the shares of all but the first of these ranks are 0.
 class BatchStatistics : public Kernel {
 public:
-  BatchStatistics(Node node, int64_t channels, int64_t count, float momentum, float epsilon);
+  BatchStatistics(Node node, int64_t channels, int64_t count, float momentum, float epsilon, int64_t ranks = 1);
   void run(Stream &, const Tensor &mean, const Tensor &rstd, const Tensor &shares) const;
 
 private:
   int64_t channels, count;
   float momentum, epsilon;
+  int64_t ranks;
 };
 
-/// running = (1 - momentum)^units * running + sum, in place, after the last batch of a step.
+/// running = (1 - momentum)^(units / ranks) * running + sum, in place, after the last batch of a step.
 void applyStatistics(Stream &, const Tensor &sum, const Tensor &runningMean, const Tensor &runningVar, float momentum,
-                     Node node);
+                     int64_t ranks, Node node);
+
+/// What a BatchNorm over the batches of several ranks takes of them, of `channels` channels: of R ranks this one meets
+/// those whose number differs by a multiple of R / ranks, which is whole. In every batch; each has the same bits.
+/// Tensors are F32 of [channels]; scratch has workspace bytes. Throws std::invalid_argument for other numbers of ranks.
+class SynchronizedNorm : public Kernel {
+public:
+  SynchronizedNorm(Node node, int64_t channels, int64_t ranks, float epsilon);
+  /// Of the ranks' mean and 1/sqrt(biased variance + epsilon), each over as many elements, the same of all together.
+  void statistics(Stream &, const Tensor &mean, const Tensor &rstd, const Tensor &jointMean, const Tensor &jointRstd,
+                  const Tensor &scratch) const;
+  /// In the tree of sumInTree().
+  void sums(Stream &, const Tensor &dscale, const Tensor &dbias, const Tensor &jointDscale, const Tensor &jointDbias,
+            const Tensor &scratch) const;
+
+private:
+  struct Meeting;
+  Meeting meet(Stream &, const Tensor &one, const Tensor &other, const Tensor &scratch, const char *what) const;
+
+  int64_t channels, ranks;
+  float epsilon;
+};
+
+/// weight [] = StepState::unitWeight.
+void unitWeight(Stream &, const Tensor &weight, Node node);
 
 } // namespace sluice

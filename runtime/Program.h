@@ -188,6 +188,7 @@ struct Program {
   const char *reduce = nullptr;         ///< for several ranks: whose sums are "ordered", or "fast"
   int64_t mostBatches = 0;              ///< that an ordered sum takes of a rank; 0: no limit
   int leastRanks = 1;                   ///< each of which has room for its share of the optimizer's states
+  int normRanks = 1;                    ///< whose batches are normalized together; they divide the ranks of a run
   const char *weightsFile = nullptr;    ///< name beside the executable, or null when nothing is read
   const char *exportTemplate = nullptr; ///< name beside the executable, or null
   enum class Optimizer { Sgd, Adam, AdamW, Adagrad, RmsProp, Lamb, Lion } optimizer;

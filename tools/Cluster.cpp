@@ -56,8 +56,9 @@ public:
     for (const Op &op : problem.ops) {
       point.exchange += op.exchange;
       const Bytes pieces = (op.summed + pieceBytes - 1) / pieceBytes;
-      point.messages += (2 * pieces + (op.gathered > 0)) * (ranks - 1);
-      point.sent += (2 * op.summed + op.gathered) / ranks * (ranks - 1);
+      const int among = op.among(ranks); // of what is gathered
+      point.messages += 2 * pieces * (ranks - 1) + (op.gathered > 0 ? among - 1 : 0);
+      point.sent += 2 * op.summed / ranks * (ranks - 1) + op.gathered / among * (among - 1);
     }
     point.exposed = std::max(0.0, point.step - alone);
     point.memory = plan.arenaBytes;
@@ -77,7 +78,7 @@ public:
     for (int ranks = 1; ranks <= mostRanks; ranks *= 2)
       counts.insert(ranks);
     for (const int ranks : counts) {
-      if (ranks > 1 && ranks < leastRanks())
+      if (ranks > 1 && (ranks < leastRanks() || ranks % std::max(1, options.spec.normRanks) != 0))
         continue;
       const Point point = at(ranks);
       std::printf("%6d %12.3f %12.3f %11.1f%% %11.1f%% %14lld  %s\n", ranks, 1e3 * point.step, 1e3 * point.exchange,

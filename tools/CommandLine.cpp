@@ -51,8 +51,9 @@ void declareModel(CLI::App &app, DriverOptions &o, Words &w) {
           "how large a model and what is made of it may be, of (defaults) " + describeLimits(), "NAME=N");
   addList(app, "--batch-norm", w.batchNorm,
           "file: as each node says; train: by each batch's statistics; frozen: by the running ones; with REGEX "
-          "for nodes alone whose name, or whose scale's, matches (default file)",
-          "MODE[:REGEX]");
+          "for nodes alone whose name, or whose scale's, matches (default file). synchronized,ranks=N: with --ranks, "
+          "the batches of N ranks are normalized together (default: each by itself)",
+          "MODE[:REGEX]|synchronized,ranks=N");
   app.add_option("--dropout", w.dropout, "keep: as the model says; off (default keep)")->option_text("keep|off");
   app.add_flag("--check", o.check, "list everything in the model that is not supported, then stop");
   app.add_flag("--list-parameters", o.listParameters,

@@ -105,9 +105,12 @@ static Status takeShares(const std::string &word, TrainingSpec &spec) {
 
 Status takeRanks(const std::string &ranks, const std::string &reduce, const std::string &shard, DriverOptions &o) {
   const std::string ordered = "ordered,batches=";
+  const std::string norm = o.spec.normRanks > 0 ? "synchronized,ranks=" + std::to_string(o.spec.normRanks) : "";
   if (ranks.empty())
-    for (const auto &[flag, word] :
-         {std::pair("--reduce=", reduce), {"--shard=", shard}, {"--interconnect=", o.pipeline.interconnect}})
+    for (const auto &[flag, word] : {std::pair("--reduce=", reduce),
+                                     {"--shard=", shard},
+                                     {"--interconnect=", o.pipeline.interconnect},
+                                     {"--batch-norm=", norm}})
       if (!word.empty())
         return Error{flag + word + " is for --ranks=mpi, a program for several processes"};
   if (ranks.empty())
@@ -127,6 +130,10 @@ Status takeRanks(const std::string &ranks, const std::string &reduce, const std:
     return Error{"--ranks knows no '" + ranks + "'; there are mpi, and numbers up to " + std::to_string(mostRanks)};
   if (!counts && o.pipeline.target != Target::Host)
     return Error{"--ranks=mpi is for --target=host"};
+  if (counts && !norm.empty() && count % o.spec.normRanks != 0)
+    return Error{"--batch-norm=" + norm + ": so many ranks do not divide those of --ranks=" + ranks};
+  if (!norm.empty() && o.spec.precision == "fp16")
+    return Error{"--batch-norm=" + norm + " is not available yet with --precision=fp16"};
   if (o.emit == Emit::Library)
     return Error{"--ranks=mpi is for programs, which mpirun starts; --emit=library makes none"};
   const bool limits = reduce.compare(0, ordered.size(), ordered) == 0;

@@ -31,7 +31,8 @@ InFlightDiagnostic error(RunOp run) { return run.emitOpError() << "V9: '" << tra
 class Walk {
 public:
   Walk(ModuleOp module)
-      : several(module->hasAttr(train::ranksAttribute)), shares(module->hasAttr(train::sharesAttribute)) {}
+      : several(module->hasAttr(train::ranksAttribute)), shares(module->hasAttr(train::sharesAttribute)),
+        jointNorms(module->hasAttr(train::normRanksAttribute)) {}
 
   LogicalResult run(sched::ProgramOp program) {
     for (auto run : program.getBody().getOps<RunOp>()) {
@@ -39,12 +40,13 @@ public:
       if (together && !several) // V9
         return error(run) << (run.getRole() == sched::Role::Reduce ? "sums" : "gathers")
                           << " over ranks in a program for one";
-      if (failed(run.getRole() == sched::Role::Reduce   ? reduce(run)
-                 : run.getRole() == sched::Role::Gather ? gather(run)
-                                                        : others(run)))
+      if (failed(run.getKernel().starts_with("synchronize_") ? synchronize(run)
+                 : run.getRole() == sched::Role::Reduce      ? reduce(run)
+                 : run.getRole() == sched::Role::Gather      ? gather(run)
+                                                             : others(run)))
         return failure();
       for (Value written : run.getOuts())
-        writers[written] = run;
+        writers[written] = run, own.erase(written);
     }
     for (const auto &[parameter, update] : updated)
       if (shares) // V9
@@ -55,7 +57,29 @@ public:
 private:
   bool isSummed(Value buffer) {
     RunOp writer = writers.lookup(buffer);
-    return writer && writer.getRole() == sched::Role::Reduce;
+    return writer && writer.getKernel() == "all_reduce";
+  }
+  bool isJoint(Value buffer) {
+    RunOp writer = writers.lookup(buffer);
+    return writer && writer.getKernel().starts_with("synchronize_");
+  }
+
+  /// What some ranks have in common of their BatchNorms; of statistics nobody reads a rank's own any more.
+  LogicalResult synchronize(RunOp run) {
+    if (run.getRole() != sched::Role::Reduce) // V9
+      return error(run) << "meets other ranks where it runs as " << sched::stringifyRole(run.getRole());
+    if (run.getIns().size() != run.getOuts().size()) // V9
+      return error(run) << "makes " << run.getOuts().size() << " tensors of " << run.getIns().size();
+    for (size_t i = 0; i < run.getIns().size(); ++i) {
+      if (isJoint(run.getIns()[i]) || isSummed(run.getIns()[i])) // V9
+        return error(run) << "synchronizes '" << nameOf(run.getIns()[i]) << "', which other ranks have joined already";
+      if (run.inType(i) != run.outType(i)) // V9
+        return error(run) << "makes " << run.outType(i) << " of '" << nameOf(run.getIns()[i]) << "', which is "
+                          << run.inType(i);
+      if (run.getKernel() == "synchronize_statistics")
+        own.insert(run.getIns()[i]);
+    }
+    return success();
   }
 
   /// The room is the last buffer, a variable that is read and written.
@@ -69,7 +93,7 @@ private:
     if (run.getIns().size() != run.getOuts().size()) // V9
       return error(run) << "makes " << run.getOuts().size() << " sums of " << run.getIns().size();
     for (size_t i = 0; i < sums; ++i) {
-      if (isSummed(run.getIns()[i])) // V9
+      if (isSummed(run.getIns()[i]) || isJoint(run.getIns()[i])) // V9
         return error(run) << "sums '" << nameOf(run.getIns()[i]) << "', which all ranks have summed already";
       if (run.inType(i) != run.outType(i)) // V9
         return error(run) << "sums " << run.inType(i) << " of '" << nameOf(run.getIns()[i]) << "' into "
@@ -95,6 +119,12 @@ private:
         return error(run) << "reads '" << nameOf(in) << "' before all ranks have summed it";
     if (run.getKernel() == "update_statistics" && several) // V9
       return error(run) << "updates running statistics by this rank's batch alone";
+    for (Value in : run.getIns()) {
+      if (own.contains(in)) // V9
+        return error(run) << "reads '" << nameOf(in) << "', this rank's statistics, once they were synchronized";
+      if (run.getKernel() == "batch_statistics" && jointNorms && !isJoint(in)) // V9
+        return error(run) << "takes '" << nameOf(in) << "' into running statistics before it is synchronized";
+    }
     for (ValueRange touched : {ValueRange(run.getIns()), ValueRange(run.getOuts())})
       for (Value buffer : touched) {
         if (rooms.contains(buffer)) // V9
@@ -107,10 +137,11 @@ private:
     return success();
   }
 
-  const bool several, shares;
+  const bool several, shares, jointNorms;
   llvm::DenseMap<Value, RunOp> writers;
   llvm::MapVector<Value, RunOp> updated; ///< parameters, by this rank alone so far
   llvm::SmallDenseSet<Value, 2> rooms;
+  llvm::SmallDenseSet<Value, 16> own; ///< statistics of this rank that were synchronized
 };
 
 } // namespace

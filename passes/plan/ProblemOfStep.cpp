@@ -13,6 +13,14 @@ using namespace sluice::train;
 
 namespace {
 
+/// Of an op that some ranks take together; 0: all do.
+int ranksThatMeet(Operation *op) {
+  if (auto statistics = dyn_cast<SynchronizeStatisticsOp>(op))
+    return static_cast<int>(statistics.getRanks());
+  auto sums = dyn_cast<SynchronizeSumsOp>(op);
+  return sums ? static_cast<int>(sums.getRanks()) : 0;
+}
+
 /// Builds one problem. Buffers come first, since ops list them by number, then what needs both: which buffers are
 /// activations, and what can be done with them.
 class Bridge {
@@ -107,6 +115,8 @@ private:
       auto sum = dyn_cast<AllReduceOp>(op);
       for (Value made : sum ? ValueRange(sum.getSums()) : ValueRange(op->getResults()))
         (sum ? planned.summed : planned.gathered) += bytes(made.getType());
+      planned.group = ranksThatMeet(op);
+      planned.gathered *= std::max(1, planned.group); // each has as much
       planned.exchange = std::exchange(planned.seconds, 0);
     }
     planned.reads = transient(storages.reads(op));

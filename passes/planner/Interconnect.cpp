@@ -34,7 +34,7 @@ void setExchanges(Problem &problem, const Interconnect &between, int ranks) {
   problem.exchangeContention = between.contention;
   for (Op &op : problem.ops)
     if (op.summed > 0 || op.gathered > 0)
-      op.exchange = sumSeconds(between, op.summed, ranks) + gatherSeconds(between, op.gathered, ranks);
+      op.exchange = sumSeconds(between, op.summed, ranks) + gatherSeconds(between, op.gathered, op.among(ranks));
 }
 
 std::vector<Exchange> exchangesOf(const Problem &problem) {

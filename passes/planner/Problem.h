@@ -46,9 +46,10 @@ struct Op {
   OpKind kind = OpKind::Other;
   Phase phase = Phase::Forward;
   int stage = 0;           ///< stage of the linearized graph; a backward op has the stage of its forward op
+  int group = 0;           ///< ranks that gather together, each of which has as much; 0: all, each a share
   Seconds seconds = 0;     ///< duration on the compute stream
   Bytes summed = 0;        ///< over all ranks together
-  Bytes gathered = 0;      ///< from all ranks, each of which has a share
+  Bytes gathered = 0;      ///< from all ranks, or those of `group`
   Seconds exchange = 0;    ///< that takes on the communication stream, from where compute has come to the op: later ops
                            ///< that touch its buffers wait for it, others run beside it
   Bytes workspace = 0;     ///< live only while the op runs
@@ -56,6 +57,8 @@ struct Op {
   std::vector<int> writes; ///< buffers written; resident from the op's start
   bool recomputable = true; ///< forward ops only: may be cloned before a backward reader
   std::vector<Alternative> alternatives;
+  /// Who gathers in a run of so many ranks.
+  int among(int ranks) const { return group > 0 && group < ranks ? group : ranks; }
   std::optional<Rerun> rerun; ///< empty: runs again as it ran first
 
   const std::vector<int> &readsWhen(bool again) const { return again && rerun ? rerun->reads : reads; }

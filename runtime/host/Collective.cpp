@@ -7,7 +7,6 @@
 #include "runtime/host/Parallel.h"
 
 #include <algorithm>
-#include <cmath>
 #include <stdexcept>
 
 namespace sluice {
@@ -238,43 +237,6 @@ void sumBatches(Stream &stream, const Tensor &x, TensorList sums, bool weighted,
         std::copy(value, value + (stop - at), to + at);
       }
     });
-  });
-}
-
-BatchStatistics::BatchStatistics(Node node, int64_t channels, int64_t count, float momentum, float epsilon)
-    : Kernel(node), channels(channels), count(count), momentum(momentum), epsilon(epsilon) {}
-
-void BatchStatistics::run(Stream &stream, const Tensor &mean, const Tensor &rstd, const Tensor &shares) const {
-  const StepState &state = stream.session.state;
-  const auto later = static_cast<double>(state.units() - 1 - state.unit());
-  const double share = static_cast<double>(momentum) * std::pow(1 - static_cast<double>(momentum), later);
-  const float *pMean = stream.data<float>(mean), *pRstd = stream.data<float>(rstd);
-  float *to = stream.data<float>(shares);
-  stream.launch(node.as(OpRole::Update), "batch_statistics", [this, pMean, pRstd, to, share] {
-    const double correction = count > 1 ? static_cast<double>(count) / static_cast<double>(count - 1) : 1;
-    for (int64_t i = 0; i < channels; ++i) {
-      const double rstd2 = static_cast<double>(pRstd[i]) * static_cast<double>(pRstd[i]);
-      const double variance = std::max(0.0, 1 / rstd2 - static_cast<double>(epsilon)) * correction;
-      to[i] = static_cast<float>(share * static_cast<double>(pMean[i]));
-      to[channels + i] = static_cast<float>(share * variance);
-    }
-  });
-}
-
-void applyStatistics(Stream &stream, const Tensor &sum, const Tensor &runningMean, const Tensor &runningVar,
-                     float momentum, Node node) {
-  const StepState &state = stream.session.state;
-  if (!state.lastBatch())
-    return;
-  const auto keep = static_cast<float>(std::pow(1 - static_cast<double>(momentum), static_cast<double>(state.units())));
-  const float *shares = stream.data<float>(sum);
-  float *pMean = stream.data<float>(runningMean), *pVar = stream.data<float>(runningVar);
-  const int64_t channels = runningMean.shape.elements();
-  stream.launch(node.as(OpRole::Update), "apply_statistics", [=] {
-    for (int64_t i = 0; i < channels; ++i) {
-      pMean[i] = keep * pMean[i] + shares[i];
-      pVar[i] = keep * pVar[i] + shares[channels + i];
-    }
   });
 }
 

@@ -130,6 +130,8 @@ void printWhatIsTrained(const Program &program, const Dataset &data, const Argum
   if (batches * ranks > 1)
     std::printf("each step has %lld batches of %lld samples%s\n", static_cast<long long>(batches),
                 static_cast<long long>(program.batch), together.c_str());
+  if (program.normRanks > 1)
+    std::printf("BatchNorm normalizes the batches of %d ranks together\n", program.normRanks);
   if (arguments.leads)
     warnOfUnevenBatches(arguments.name, program, batches * ranks);
   if (int64_t dropped = data.dropped())

@@ -48,9 +48,21 @@ static void checkShares(const Program &program, int ranks) {
                           "), or compile again with sluicec --shard=states,ranks=N for fewer"));
 }
 
+/// BatchNorm over the batches of several ranks meets as many in each step.
+static void checkNorms(const Program &program, int ranks) {
+  if (ranks % program.normRanks != 0)
+    throw UsageError(text("BatchNorm normalizes the batches of ", program.normRanks, " processes together, and ", ranks,
+                          ranks == 1 ? " was" : " were", " started: start ", program.normRanks,
+                          " or a multiple (mpirun -n ", program.normRanks,
+                          "), or compile again with sluicec --batch-norm=synchronized,ranks=N for ",
+                          "others, or without it, so that each normalizes its own"));
+}
+
 void Team::adapt(Arguments &arguments, const Program &program) {
   checkBatches(arguments, program, joined ? joined->size() : 1);
   checkShares(program, joined ? joined->size() : 1);
+  if (arguments.data) // evaluation and predictions take running statistics
+    checkNorms(program, joined ? joined->size() : 1);
   if (!joined)
     return;
   for (const auto &[flag, value] : givenFlags(arguments))

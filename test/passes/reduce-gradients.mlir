@@ -135,3 +135,44 @@ module attributes {train.ranks = "ordered", train.shares = 4 : i64} {
     return %loss : tensor<f32>
   }
 }
+
+// -----
+
+// Synchronized: a batch's loss is weighed, its gradients are not; running statistics are those of four ranks, of one in four units. Fuse then puts the meetings between what each rank
+// has of its own and what reads what all four have.
+// CHECK-LABEL: module attributes {train.norm_ranks = 4 : i64, train.ranks = "ordered"}
+// PLACE-LABEL: module attributes {train.norm_ranks = 4 : i64, train.ranks = "ordered"}
+module attributes {train.norm_ranks = 4 : i64, train.ranks = "ordered"} {
+  train.variable @w role(parameter) init(one) : tensor<3x4x1x1xf32>
+  train.variable @scale role(parameter) init(one) : tensor<3xf32>
+  train.variable @bias role(parameter) init(zero) : tensor<3xf32>
+  train.variable @m role(state) init(zero) : tensor<3xf32>
+  train.variable @v role(state) init(one) : tensor<3xf32>
+  // CHECK: func.func @step
+  // PLACE: func.func @step
+  func.func @step(%image: tensor<2x4x4x4xf32>, %t: tensor<2x3x4x4xf32>) -> tensor<f32> {
+    %w = train.read @w : tensor<3x4x1x1xf32>
+    %x = train.conv %image, %w {strides = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, group = 1 : i64} : (tensor<2x4x4x4xf32>, tensor<3x4x1x1xf32>) -> tensor<2x3x4x4xf32>
+    %scale = train.read @scale : tensor<3xf32>
+    %bias = train.read @bias : tensor<3xf32>
+    // PLACE: [[OWN:%.*]], [[OWNR:%.*]] = train.batch_norm_statistics
+    // PLACE: [[MEAN:%.*]], [[RSTD:%.*]] = train.synchronize_statistics [[OWN]], [[OWNR]] {epsilon = {{.*}}, ranks = 4 : i64, train.forward = {{.*}}} : tensor<3xf32>
+    // PLACE: train.fused{{.*}}[[MEAN]], [[RSTD]]
+    %y, %mean, %rstd = train.batch_norm %x, %scale, %bias {epsilon = 1.0e-5 : f32, ranks = 4 : i64} : (tensor<2x3x4x4xf32>, tensor<3xf32>, tensor<3xf32>) -> (tensor<2x3x4x4xf32>, tensor<3xf32>, tensor<3xf32>)
+    %m = train.read @m : tensor<3xf32>
+    %v = train.read @v : tensor<3xf32>
+    %m2, %v2 = train.update_statistics %mean, %rstd, %m, %v {momentum = 1.0e-1 : f32, epsilon = 1.0e-5 : f32, count = 32 : i64} : tensor<3xf32>
+    // CHECK: [[WEIGHT:%.*]] = train.unit_weight
+    // CHECK: train.mul {{.*}}, [[WEIGHT]]
+    // CHECK: train.batch_norm_backward {{.*}}ranks = 4
+    // PLACE: [[SUMS:%.*]]:2 = train.fused
+    // PLACE: [[JOINT:%.*]], [[JOINTB:%.*]] = train.synchronize_sums [[SUMS]]#0, [[SUMS]]#1 {ranks = 4 : i64, train.backward
+    // CHECK-NEXT: train.batch_statistics {{.*}} {count = 128 : i64, {{.*}}, ranks = 4 : i64
+    // PLACE: train.batch_statistics [[MEAN]], [[RSTD]]
+    // CHECK: train.all_reduce
+    // CHECK-NOT: weighted
+    // CHECK: train.apply_statistics {{.*}}ranks = 4
+    %loss = train.mse %y, %t : (tensor<2x3x4x4xf32>, tensor<2x3x4x4xf32>) -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}

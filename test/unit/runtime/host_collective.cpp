@@ -1,75 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums over ranks: the same bits for any number of them, whatever a rank's batches are. Ranks are threads here, with a
 // session each and mailboxes between them.
-#include "test/unit/runtime/Harness.h"
-
-#include <condition_variable>
-#include <deque>
-#include <map>
-#include <mutex>
-#include <thread>
+#include "test/unit/runtime/ThreadRanks.h"
 
 namespace sluice {
 namespace {
 
-/// What is on its way, by sender and receiver.
-struct Mail {
-  std::mutex mutex;
-  std::condition_variable arrived;
-  std::map<std::pair<int, int>, std::deque<std::vector<char>>> boxes;
-};
-
-class ThreadRanks : public Ranks {
-public:
-  ThreadRanks(int number, int count, Mail &mail) : Ranks(number, count), mail(mail) {}
-
-  void exchange(const std::vector<Message> &messages, const Awaited &) override {
-    for (const Message &m : messages)
-      if (m.sends) {
-        const auto *data = static_cast<const char *>(m.data);
-        const std::lock_guard<std::mutex> lock(mail.mutex);
-        mail.boxes[{rank(), m.peer}].emplace_back(data, data + m.bytes);
-        mail.arrived.notify_all();
-      }
-    for (const Message &m : messages)
-      if (!m.sends) {
-        std::unique_lock<std::mutex> lock(mail.mutex);
-        auto &box = mail.boxes[{m.peer, rank()}];
-        mail.arrived.wait(lock, [&] { return !box.empty(); });
-        ASSERT_EQ(box.front().size(), m.bytes);
-        std::copy(box.front().begin(), box.front().end(), static_cast<char *>(m.data));
-        box.pop_front();
-      }
-  }
-  void add(float *values, size_t count, const Awaited &awaited) override {
-    const std::vector<char> all = gather(values, count * sizeof(float), awaited);
-    std::vector<float> each(count * static_cast<size_t>(size()));
-    std::memcpy(each.data(), all.data(), all.size());
-    for (size_t i = 0; i < count; ++i) {
-      values[i] = 0;
-      for (size_t from = 0; from < each.size(); from += count)
-        values[i] += each[from + i];
-    }
-  }
-  void watch(std::function<void(const std::string &)>, std::function<bool()>) override {}
-  void fail() noexcept override {}
-  void finish() override {}
-
-private:
-  Mail &mail;
-};
-
-using Floats = std::vector<float>;
-
-/// What unit `u` adds: of all magnitudes, so that each order of a sum has its own bits.
-Floats partOf(int64_t unit, size_t count) {
-  Floats part(count);
-  const Numbers random = randomNumbers(count, static_cast<unsigned>(unit + 1));
-  for (size_t i = 0; i < count; ++i)
-    part[i] =
-        static_cast<float>(random[i] * std::pow(10.0, static_cast<double>((unit * 7 + static_cast<int64_t>(i)) % 5)));
-  return part;
-}
 /// Of a step's targets, as if some were ignored.
 float weightOf(int64_t unit) { return 1 - 0.03125f * static_cast<float>(unit % 5); }
 
@@ -260,10 +196,10 @@ TEST(Collective, StatisticsTakeOneBatchAfterTheOther) {
   }
   h.write(sum, total);
   state.batch = 0; // not the last one
-  applyStatistics(h.session.compute, sum, m, v, momentum, "x");
+  applyStatistics(h.session.compute, sum, m, v, momentum, 1, "x");
   EXPECT_CLOSE(h.read(m), (Numbers{1, 2, 3}), 0);
   state.batch = 1;
-  applyStatistics(h.session.compute, sum, m, v, momentum, "x");
+  applyStatistics(h.session.compute, sum, m, v, momentum, 1, "x");
   EXPECT_CLOSE(h.read(m), expectedMean, 1e-6);
   EXPECT_CLOSE(h.read(v), expectedVar, 1e-6);
 }
