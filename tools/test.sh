@@ -26,11 +26,11 @@ preset=${1:-release}
 minutes=${2:-10}
 folder=build
 [ "$preset" = release ] || folder=build-$preset
-# sanitized_program SANITIZER MODEL FLAGS...: builds $folder/program.
+# sanitized_program SANITIZER MODEL FLAGS...: builds $folder/program, by $cxx with $libraries where those are set.
 sanitized_program() {
   local sanitizer=$1 model=$2
   build/bin/sluicec "test/models/deep/$model/model.onnx" --init=kaiming --emit=source -o "$folder/program.cpp" "${@:3}"
-  c++ -std=c++17 -g1 -ffp-contract=off "-fsanitize=$sanitizer" -I. "$folder/program.cpp" -o "$folder/program" \
+  "${cxx:-c++}" -std=c++17 -g1 -ffp-contract=off "-fsanitize=$sanitizer" -I. "$folder/program.cpp" -o "$folder/program" ${libraries:+"$libraries"} \
     "$folder/lib/libsluice_host.a" -ldnnl -lzfp -ljpeg -lpng -lz -lgomp -lpthread
 }
 
@@ -45,6 +45,29 @@ train_on_images() {
   done
   SLUICE_DELAY=1 "$folder/program" --data "imagefolder:$folder/images" --augment 'random-resized-crop;flip;rotate;colour' --shuffle --workers 2 --mixup 0.4 \
     --steps 5 --checkpoint "$folder/run" --checkpoint-every 1 --keep-checkpoints 2 --evaluate "imagefolder:$folder/images" --evaluate-every 2 --best loss --patience 9
+}
+
+# Two processes that train one model: sums, norms and shares of both, checkpoints, going on, and a rank that is killed. MPI is not checked: it
+# frees little of what it takes, and its threads are not seen.
+train_ranks() {
+  local sanitizer=$1 status=0
+  local mpirun=(env "ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0" "TSAN_OPTIONS=$TSAN_OPTIONS:ignore_noninstrumented_modules=1" SLUICE_DELAY=1 OMPI_ALLOW_RUN_AS_ROOT=1
+    OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl=self,vader OMPI_MCA_btl_vader_single_copy_mechanism=none mpirun -q --oversubscribe --bind-to none -n 2)
+  [ -f "$folder/lib/libsluice_mpi.a" ] || {
+    say "no MPI: ranks are not checked"
+    return
+  }
+  say "training on two ranks under -fsanitize=$sanitizer"
+  cxx=mpicxx libraries=$folder/lib/libsluice_mpi.a sanitized_program "$sanitizer" residual --batch=4 --ranks=mpi --accumulate --clip-norm --optimizer=adam \
+    --batch-norm=synchronized,ranks=2 --shard=states,ranks=2 --memory-budget=75%act --host-budget=unlimited
+  rm -rf "$folder/run"
+  local train=("${mpirun[@]}" "$folder/program" --data synthetic --accumulate 2 --clip-norm 1 --threads 1
+    --checkpoint "$folder/run" --checkpoint-every 1 --offload-to "$folder/slots")
+  "${train[@]}" --steps 4
+  "${train[@]}" --steps 6 --resume "$folder/run"
+  /usr/bin/python3 test/execute/inputs/end_rank.py SIGKILL 1 "$folder/killed.jsonl" failed "${train[@]}" --steps 100000 --log "$folder/killed.jsonl" 2>"$folder/killed" || status=$?
+  cat "$folder/killed"
+  [ "$status" = 0 ] && ! grep -E 'ERROR: AddressSanitizer|runtime error|WARNING: ThreadSanitizer' "$folder/killed"
 }
 
 # Trains generated programs with delayed streams and host memory on disk; the sanitizer's status ends the script.
@@ -190,4 +213,5 @@ case $preset in
   *) exit 0 ;;
 esac
 train_sanitized "$sanitizer"
+train_ranks "$sanitizer"
 call_sanitized "$sanitizer"
