@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The C interface of a library that sluicec wrote (runtime/library/sluice.h), by ctypes. Errors become exceptions with its words."""
 import ctypes as c
+import functools
 
 ABI = 1
 F32, I64 = 0, 1
@@ -99,11 +100,16 @@ class Library:
             setattr(self, name, function)
 
 
+@functools.lru_cache(maxsize=1024)
+def _shape(lengths):
+    return (c.c_int64 * max(1, len(lengths)))(*lengths)
+
+
 def tensors(arrays):
     """A C array of (name, array) pairs, which have to stay as long as it is used; a name of None: by its place."""
     made = (Tensor * max(1, len(arrays)))()
     for place, (name, array) in zip(made, arrays):
         place.name = name.encode() if name else None
         place.data, place.type, place.rank = array.ctypes.data, I64 if array.dtype.kind == "i" else F32, array.ndim
-        place.shape = (c.c_int64 * max(1, array.ndim))(*array.shape)
+        place.shape = _shape(array.shape)
     return made, len(arrays)

@@ -58,8 +58,8 @@ class Trainer:
                           offload_to=str(offload_to).encode() if offload_to else None)
         self._check(self._library.open(c.byref(options), c.byref(self._handle)))
         self.plan = Plan(json.loads(self._told("plan")))
-        self._inputs = [one for one in self.plan["inputs"] if not one["target"]]
-        self._targets = [one for one in self.plan["inputs"] if one["target"]]
+        self._inputs = {one["name"]: one for one in self.plan["inputs"] if not one["target"]}
+        self._targets = {one["name"]: one for one in self.plan["inputs"] if one["target"]}
         if module is not None:
             self.load_state_dict(module.state_dict())
 
@@ -114,17 +114,19 @@ class Trainer:
             whole = lambda x: len(next(iter(x.values())) if isinstance(x, dict) else x[0] if isinstance(x, (tuple, list)) else x) == size  # noqa: E731
             return None, ((x, y) for x, y in data if whole(x))
         x, y = named(data, self._inputs), named(targets, self._targets)
-        shared = {one["name"] for one in self._inputs if one["shared"]}
+        shared = {name for name, one in self._inputs.items() if one["shared"]}
         samples = {len(array) for name, array in x + y if name not in shared}
         if len(samples) != 1:
             raise ValueError(f"inputs and targets have {sorted(samples)} samples")
         (samples,) = samples
-        order = np.random.default_rng(seed).permutation(samples) if shuffle else np.arange(samples)
+        order = np.random.default_rng(seed).permutation(samples) if shuffle else None
         count = samples // size
         if count == 0:
             raise ValueError(f"there are {samples} samples, one step takes {size}")
         take = lambda arrays, rows: {name: array if name in shared else array[rows] for name, array in arrays}  # noqa: E731
-        return count, ((take(x, order[i * size:(i + 1) * size]), take(y, order[i * size:(i + 1) * size])) for i in range(count))
+        batches = (slice(i * size, (i + 1) * size) for i in range(count))
+        chosen = ((order[batch] if shuffle else batch) for batch in batches)  # slices are read where they are
+        return count, ((take(x, rows), take(y, rows)) for rows in chosen)
 
     @staticmethod
     def _line():
@@ -144,9 +146,8 @@ class Trainer:
         """The model's first output for any number of samples; with `outputs`, a list of names, a dict of them."""
         known = {one["name"]: one["shape"] for one in self.plan["outputs"]}
         wanted = [next(iter(known), "")] if outputs is None else list(outputs)
-        needed = [one for one in self._inputs if one["predicted"]]
-        x = named(inputs, needed)
-        samples = next((len(array) for (_, array), one in zip(x, needed) if not one["shared"]), self.plan["batch"])
+        x = named(inputs, {name: one for name, one in self._inputs.items() if one["predicted"]})
+        samples = next((len(array) for name, array in x if not self._inputs[name]["shared"]), self.plan["batch"])
         results = {name: np.empty((samples * known.get(name, [1])[0] // self.plan["batch"], *known.get(name, [1])[1:]), np.float32) for name in wanted}
         places = (Output * max(1, len(wanted)))(*(Output(name.encode(), array.ctypes.data, array.nbytes) for name, array in results.items()))
         self._call("predict", *tensors(x), places, len(wanted), progress=progress)
@@ -254,32 +255,28 @@ class Trainer:
 
     @_alone
     def _call(self, what, *arguments, progress=None):
-        with self._progressing(progress):
-            self._check(getattr(self._library, what)(self._handle, *arguments))
+        self._run(what, arguments, progress)
 
     @_alone
     def _told(self, what, *arguments, progress=None):
         text = c.c_char_p()
-        with self._progressing(progress):
-            self._check(getattr(self._library, what)(self._handle, *arguments, c.byref(text)))
+        self._run(what, (*arguments, c.byref(text)), progress)
         return text.value
 
     @_alone
     def _steps(self):
         return self._library.steps(self._handle)
 
-    def _progressing(self, progress):
-        trainer = self
-
-        class Scope:
-            def __enter__(self):
-                trainer._progress, trainer._raised = progress, None
-
-            def __exit__(self, kind, *_):
-                trainer._progress = None
-                if kind is Cancelled and trainer._raised is not None:
-                    raise trainer._raised
-        return Scope()
+    def _run(self, what, arguments, progress):
+        self._progress, self._raised = progress, None
+        try:
+            self._check(getattr(self._library, what)(self._handle, *arguments))
+        except Cancelled:
+            if self._raised is not None:  # in a callback, which cancelled by it
+                raise self._raised
+            raise
+        finally:
+            self._progress = None
 
     def _on_progress(self, _, done, of):
         try:
