@@ -99,7 +99,7 @@ static Counted countTargets(Session &session, const Program &program, int number
   return counted;
 }
 
-void Batches::gather(Position position) {
+void Batches::gather(Position position, Stream &copies) {
   bucketNext = dataset.bucketAt(position);
   const Program &shape = dataset.shape(bucketNext);
   std::vector<void *> staging;
@@ -115,7 +115,7 @@ void Batches::gather(Position position) {
   gathered = Clock::now();
   for (int i = 0; i < program.inputCount; ++i) {
     const Input &input = shape.inputs[i];
-    copyToDevice(session.toDevice, input.staging, session.nextBatch(input.slots), {input.name, OpRole::Batch});
+    copyToDevice(copies, input.staging, session.nextBatch(input.slots), {input.name, OpRole::Batch});
   }
 }
 
@@ -125,11 +125,11 @@ void Batches::prefetch(Position position) {
     wait();
     return Clock::now();
   });
-  gather(position);
+  gather(position, session.toDevice);
 }
 
 void Batches::prefetchAlone(Position position) {
-  gather(position);
+  gather(position, session.compute); // threads of copies leave the cores to others, and a step waits for this one
   session.synchronize();
 }
 

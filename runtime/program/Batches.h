@@ -53,7 +53,7 @@ public:
   Counted countedOf(int output) const { return countedNow[0][static_cast<size_t>(output)]; }
 
 private:
-  void gather(Position position);
+  void gather(Position position, Stream &copies);
 
   Session &session;
   const Program &program;
