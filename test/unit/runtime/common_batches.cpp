@@ -49,3 +49,25 @@ TEST(Batches, SumsOfLossesThatCountOtherTargetsAreDoubted) {
   EXPECT_THAT(doubts(auxiliary, ofBoth),
               HasSubstr("that of 'y' weighs its targets by class, that of 'aux' weighs its targets by class: where"));
 }
+
+// A thread of copies leaves its core to whoever runs, and here nothing runs that it would copy beside.
+TEST(Batches, WhatAStepWaitsForIsCopiedByTheThreadThatComputes) {
+  const Input one[] = {{"x", {device(0, {4, 3}), device(64, {4, 3})}, host(0, {4, 3})}};
+  Program program{};
+  program.batch = 4;
+  program.inputs = one;
+  program.inputCount = 1;
+  Session session(1 << 12, 1 << 12, 0);
+  DataOptions options;
+  options.where = "synthetic";
+  Dataset data(options, program);
+  Batches batches(session, program, data);
+  session.enableRecording(true);
+  batches.prefetchAlone({});
+  batches.prefetch({});
+  session.synchronize();
+  const std::vector<OpRecord> records = session.takeRecords();
+  ASSERT_EQ(records.size(), 2u);
+  EXPECT_EQ(records[0].stream, StreamId::Compute);
+  EXPECT_EQ(records[1].stream, StreamId::ToDevice);
+}
