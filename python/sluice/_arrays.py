@@ -4,9 +4,9 @@ here, so what needs no work is asked first."""
 import numpy as np
 
 
-def to_array(values, kind):
+def to_array(values, kind, name="values"):
     """`values`: an array, a tensor of PyTorch or of whoever speaks DLPack, or nested lists. Numbers of other widths are converted; what would lose
-    something (fractions for whole numbers) is refused."""
+    something (fractions for whole numbers) is refused by `name`."""
     if not isinstance(values, np.ndarray):
         if hasattr(values, "detach"):  # of PyTorch: on the processor without a copy, without lazy signs and conjugates, and types that numpy lacks
             values = (values.float() if str(values.dtype) == "torch.bfloat16" else values).numpy(force=True)
@@ -14,9 +14,9 @@ def to_array(values, kind):
             values = np.from_dlpack(values if values.__dlpack_device__()[0] == 1 else values.cpu())
     array = np.asarray(values)
     if array.dtype.kind not in "biuf" or (kind == "int64" and array.dtype.kind == "f"):
-        raise TypeError(f"values of type {array.dtype} for an input of type {kind}")
+        raise TypeError(f"'{name}' takes {kind}, not values of type {array.dtype}")
     if array.dtype.kind == "u" and array.dtype == np.uint64 and array.size and array.max() > np.iinfo(np.int64).max:
-        raise ValueError("a whole number above 2^63 - 1")
+        raise ValueError(f"'{name}' holds a whole number above 2^63 - 1")
     return np.asarray(array, kind, order="C")  # ascontiguousarray makes a dimension of a single number
 
 
@@ -32,4 +32,4 @@ def named(values, inputs):
     elif values.keys() != inputs.keys():
         missing, unknown = [name for name in inputs if name not in values], sorted(set(values) - set(inputs), key=str)
         raise ValueError(f"inputs are {list(inputs)}; missing {missing}, unknown {unknown}")
-    return [(name, to_array(values[name], one["type"])) for name, one in inputs.items()]
+    return [(name, to_array(values[name], one["type"], name)) for name, one in inputs.items()]

@@ -177,7 +177,7 @@ class Trainer:
 
     def write(self, name, values):
         one = self._variable(name)
-        array = to_array(values, one["type"])
+        array = to_array(values, one["type"], name)
         if list(array.shape) != one["shape"]:
             raise ValueError(f"'{name}' has the shape {one['shape']}, not {list(array.shape)}")
         self._call("write", one["name"].encode(), array.ctypes.data, array.nbytes)

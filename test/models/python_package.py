@@ -138,7 +138,9 @@ def cached_and_refused(x, y):
     raises(sluice.NoMemory, "memory_limit", sluice.compile, path, memory_limit=1000)
     raises(sluice.UsageError, "has the shape (4, 2, 4, 4), the model takes (8, 2, 4, 4)", trainer.step, x[:4], y[:4])
     raises(sluice.DataError, "must lie between 0 and 4", trainer.step, x[:8], y[:8] + 4)
-    raises(TypeError, "float", trainer.step, x[:8], y[:8] * 0.5)
+    raises(TypeError, "'target' takes int64, not values of type float64", trainer.step, x[:8], y[:8] * 0.5)
+    raises(ValueError, "'target' holds a whole number above", trainer.step, x[:8], np.full(8, 2**63, np.uint64))
+    raises(ValueError, "missing [], unknown ['z']", trainer.step, {"x": x[:8], "z": x[:8]}, y[:8])
     raises(ValueError, "missing ['target']", trainer.step, x[:8])
     raises(ValueError, "one step takes 8", trainer.fit, x[:5], y[:5])
     raises(KeyError, "gone", trainer.read, "gone")
@@ -152,8 +154,9 @@ def cached_and_refused(x, y):
     assert all(trainer.variables() for _ in range(200))
     asked.join()
     assert to_array(torch._neg_view(torch.ones(2)), "float32").tolist() == [-1, -1] and to_array(torch.ones(2, dtype=torch.bfloat16), "float32").tolist() == [1, 1]
-    shown = torch.zeros(3, 4)
+    shown = torch.zeros(3, 4, requires_grad=True)
     assert to_array(shown, "float32").ctypes.data == shown.data_ptr(), "a copy that nobody needs"
+    assert np.shares_memory(next(iter(trainer._batches(x, y, False, 0)[1]))[0]["x"], x), "a copy that nobody needs"
 
 
 def main():

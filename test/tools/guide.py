@@ -134,6 +134,7 @@ def prepare(folder, onnx_data):
         shutil.copytree(MODELS / "tiny" / model / "data", folder / name)
     shutil.copy(MODELS / STAND_INS["resnet18"][0], folder / "build/demo/digits.onnx")
     shutil.copy(onnx_data / "node/test_dynamicquantizelinear/model.onnx", folder / "quantized.onnx")
+    shutil.copy(ROOT / "examples/hello/hello.c", folder)
     for file in (folder.parent / "programs").iterdir():
         shutil.copy(file, folder)
 
