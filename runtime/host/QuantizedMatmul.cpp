@@ -95,11 +95,8 @@ QuantizedMatmul::QuantizedMatmul(Node node, Shape a, Shape b, int64_t bits, int6
   const Quantization form = formOf(node, b, bits, group, dimension, coding);
   const MatmulGeometry geometry = geometryOf(a, b, options);
   const Cut cut(node, geometry);
-  impl = std::make_unique<Impl>(Impl{formOf(node, b, bits, group, dimension, coding),
-                                     cut,
-                                     MatmulProduct(node, cut.block(cut.each), cut.columns),
-                                     cut.restProduct(node),
-                                     {}});
+  impl = std::make_unique<Impl>(
+      Impl{form, cut, MatmulProduct(node, cut.block(cut.each), cut.columns), cut.restProduct(node), {}});
   impl->bias = MatmulBias(shapeOf(node, geometry), options.result, impl->equal.addsRow());
   workspace = cut.blockSize() + std::max(impl->equal.workspaceBytes(), impl->last.workspaceBytes());
 }
