@@ -18,8 +18,6 @@ MatmulGeometry geometryOf(const Shape &a, const Shape &b, const MatmulOptions &o
   return {a, b, c, options};
 }
 
-size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
-
 /// How a product is cut: equal blocks of columns, and what is left.
 struct Cut {
   int64_t depth, columns, each;
@@ -39,7 +37,7 @@ struct Cut {
   MatmulProduct restProduct(Node node) const {
     return rest() ? MatmulProduct(node, block(rest()), columns) : MatmulProduct();
   }
-  size_t blockSize() const { return aligned(static_cast<size_t>(depth * each) * byteWidth(whole.options.factors)); }
+  size_t blockSize() const { return scratchPart(static_cast<size_t>(depth * each) * byteWidth(whole.options.factors)); }
   /// The product by so many columns.
   MatmulGeometry block(int64_t count) const {
     MatmulGeometry g = whole;

@@ -326,5 +326,27 @@ TEST(ImportIntegers, SaysWhichOutputsAreLeftOut) {
                                         "need stays as in the file: 'head.weight'; --loss OUTPUT=NAME")));
 }
 
+/// --loss does not go with --turn.
+TEST(ImportIntegers, SaysHowATurnTrainsAnOutputThatIsLeftOut) {
+  auto proto = parseModel(R"(g (float[2, 3] x) => (float[2, 4] y, float[2, 4] z, float[2, 4] w) {
+    y = MatMul(x, body)
+    z = MatMul(x, head)
+    w = MatMul(x, tail) })",
+                          17);
+  addInitializer(proto, "body.weight", {3, 4}, 0.1f, 0.01f);
+  addInitializer(proto, "head.weight", {3, 4}, 0.1f, 0.01f);
+  rename(*proto.mutable_graph(), "body", "body.weight");
+  rename(*proto.mutable_graph(), "head", "head.weight");
+  addInitializer(proto, "tail", {3, 4}, 0.1f, 0.01f);
+  TrainingSpec spec;
+  ASSERT_TRUE(parseTurns({"one,loss=y=mse,train=body.*", "two,loss=z=mse,train=head.*"}, spec));
+  ImportedModel model(proto, spec);
+  ASSERT_TRUE(model.module) << model.error;
+  EXPECT_THAT(
+      model.report.remarks,
+      testing::Contains(HasSubstr("output 'w' has no loss and is not predicted; 1 tensor that only it needs stays as "
+                                  "in the file: 'tail'; loss=OUTPUT=NAME in a --turn")));
+}
+
 } // namespace
 } // namespace sluice
