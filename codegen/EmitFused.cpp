@@ -170,9 +170,13 @@ private:
         .Case([&](arith::RemFOp r) { return Expression{"fmodf(" + of(r.getLhs()) + ", " + of(r.getRhs()) + ")"}; })
         .Case([&](train::UniformOp u) {
           random = true;
-          const std::string group = u.getGroup() == 1 ? "" : " / " + std::to_string(u.getGroup());
-          return Expression{"uniform(randomKey(element.seed, " + std::to_string(u.getKey()) +
-                            "u, element.step), element.index" + group + ")"};
+          std::string index = "element.index";
+          if (u.getFirst() > 0)
+            index += " + " + std::to_string(u.getFirst());
+          if (u.getGroup() > 1)
+            index = (u.getFirst() > 0 ? "(" + index + ")" : index) + " / " + std::to_string(u.getGroup());
+          return Expression{"uniform(randomKey(element.seed, " + std::to_string(u.getKey()) + "u, element.step), " +
+                            index + ")"};
         })
         .Default([](Operation *other) -> Expression {
           throw std::logic_error("codegen cannot print the scalar op " + other->getName().getStringRef().str());

@@ -139,7 +139,7 @@ RULE(ScaleOp) {
 RULE(DropoutOp) {
   SCALAR;
   double ratio = getRatio().convertToDouble();
-  Value draw = UniformOp::create(builder, getLoc(), builder.getF32Type(), getKey(), getGroup());
+  Value draw = UniformOp::create(builder, getLoc(), builder.getF32Type(), getKey(), getGroup(), getFirst());
   Value kept = s.mul(v[0], s.constant(ratio < 1 ? 1 / (1 - ratio) : 0));
   return {s.select(s.compare(P::OLT, draw, s.constant(ratio)), s.constant(0), kept)};
 }
@@ -147,7 +147,8 @@ RULE(DropoutOp) {
 RULE(NoiseOp) {
   SCALAR;
   const auto uniform = [&](uint64_t key) {
-    return UniformOp::create(builder, getLoc(), builder.getF32Type(), key, /*group=*/uint64_t(1)).getResult();
+    return UniformOp::create(builder, getLoc(), builder.getF32Type(), key, /*group=*/uint64_t(1), getFirst())
+        .getResult();
   };
   const uint64_t key = getKey(), second = uint64_t(1) << 32;
   if (getDistribution() == Distribution::Uniform)
@@ -233,8 +234,9 @@ bool ChannelAffineReduceOp::isSumResult(unsigned) { return true; }
 
 INFER(DropoutOp) {
   const int64_t count = elements(op.getX().getType()), group = op.getGroup();
-  if (group < 1 || count % group) // C1
-    return fail(loc, "groups of ", group, " do not divide ", count, " elements");
+  const auto first = static_cast<int64_t>(op.getFirst());
+  if (group < 1 || count % group || first % group) // C1
+    return fail(loc, "groups of ", group, " do not divide ", count, " elements after ", first);
   types.push_back(op.getX().getType());
   return success();
 }

@@ -32,7 +32,7 @@ SINGLE(SoftplusOp, MulOp::create(b, getLoc(), dy, SigmoidOp::create(b, getLoc(),
 SINGLE(EluOp, EluBackwardOp::create(b, getLoc(), getX().getType(), dy, getY(), getAlphaAttr()))
 SINGLE(ScaleOp, ScaleOp::create(b, getLoc(), dy, getFactorAttr()))
 // The same draw keeps the same elements, so the gradient of dropout is dropout.
-SINGLE(DropoutOp, DropoutOp::create(b, getLoc(), dy, getRatioAttr(), getKeyAttr(), getGroupAttr()))
+SINGLE(DropoutOp, DropoutOp::create(b, getLoc(), dy, getRatioAttr(), getKeyAttr(), getGroupAttr(), getFirstAttr()))
 // With a positive slope the result has the operand's sign.
 SINGLE(LeakyReluOp, LeakyReluBackwardOp::create(b, getLoc(), getX().getType(), dy,
                                                 getAlpha().convertToDouble() > 0 ? getY() : getX(), getAlphaAttr()))

@@ -42,6 +42,9 @@ class Train_BinaryOp<string mnemonic> : Train_PointwiseOp<mnemonic> {
   let arguments = (ins Train_Float:$a, Train_Float:$b);
 }
 
+/// How many elements of a batch stand before those of an op that is computed for some samples.
+defvar Train_FirstElement = DefaultValuedAttr<ConfinedAttr<I64Attr, [IntNonNegative]>, "0">;
+
 def Train_ScaleOp : Train_LikeXOp<"scale"> {
   let summary = "factor * x";
   let description = [{
@@ -55,21 +58,21 @@ def Train_DropoutOp : Train_PointwiseOp<"dropout"> {
   let summary = "x / (1 - ratio) with probability 1 - ratio, else 0";
   let description = [{
     The draw is a function of (seed, key, step, element), so the backward op and a recomputed clone draw the same mask and nothing is kept. `group`
-    neighbours in the physical order share one draw: all elements of a sample, for stochastic depth by row.
+    neighbours in the physical order share one draw: all elements of a sample, for stochastic depth by row. `first` elements of the batch stand before these.
 
-    - C1: group >= 1 divides the number of elements.
+    - C1: group >= 1 divides the number of elements, and `first`.
 
     ```mlir
     %y = train.dropout %x {ratio = 5.0e-1 : f32, key = 7 : i64} : (tensor<8x4xf32>) -> tensor<8x4xf32>
     ```
   }];
-  let arguments = (ins Train_Float:$x, F32Attr:$ratio, I64Attr:$key, DefaultValuedAttr<I64Attr, "1">:$group);
+  let arguments = (ins Train_Float:$x, F32Attr:$ratio, I64Attr:$key, DefaultValuedAttr<I64Attr, "1">:$group, Train_FirstElement:$first);
 }
 def Train_NoiseOp : Train_ElementwiseOp<"noise", [DeclareOpInterfaceMethods<Train_Differentiable>, Train_Recomputable]> {
   let summary = "x, broadcast, plus a random number for each element of the result";
   let description = [{
     The draw is a function of (seed, key, step, element), as that of train.dropout: a recomputed clone draws the same numbers. Normal ones are made of two
-    uniform ones (Box and Muller 1958), and end at 5.8. `key` is below 2^32.
+    uniform ones (Box and Muller 1958), and end at 5.8. `key` is below 2^32. `first` is as that of train.dropout.
 
     - C1: x broadcasts to the result's shape.
     - C2: key lies in [0, 2^32).
@@ -78,7 +81,7 @@ def Train_NoiseOp : Train_ElementwiseOp<"noise", [DeclareOpInterfaceMethods<Trai
     %y = train.noise %x {distribution = 1 : i32, key = 7 : i64} : (tensor<f32>) -> tensor<8x4xf32>
     ```
   }];
-  let arguments = (ins Train_Float:$x, Train_Distribution:$distribution, I64Attr:$key);
+  let arguments = (ins Train_Float:$x, Train_Distribution:$distribution, I64Attr:$key, Train_FirstElement:$first);
   let results = (outs Train_Float:$y);
   let hasVerifier = 1;
 }
@@ -249,12 +252,12 @@ def Train_ChannelAffineBackwardOp : Train_ElementwiseOp<"channel_affine_backward
 def Train_UniformOp : Train_Op<"uniform", []> {
   let summary = "inside a region: the element's draw from [0, 1) of generator `key` in this step";
   let description = [{
-    A function of (seed, key, step, i / `group`), i being the element's index in the physical order of the region's shape.
+    A function of (seed, key, step, i / `group`), i being `first` and the element's index in the physical order of the region's shape.
     ```mlir
     %u = train.uniform {key = 7 : i64} : () -> f32
     ```
   }];
-  let arguments = (ins I64Attr:$key, DefaultValuedAttr<ConfinedAttr<I64Attr, [IntPositive]>, "1">:$group);
+  let arguments = (ins I64Attr:$key, DefaultValuedAttr<ConfinedAttr<I64Attr, [IntPositive]>, "1">:$group, Train_FirstElement:$first);
   let results = (outs F32:$u);
 }
 

@@ -102,8 +102,8 @@ def Train_SliceOp : Train_ForwardOp<"slice", [Train_OwnKernel, Train_PrecisionAw
     %z = train.slice %y {axis = 0 : i64, length = 4 : i64, piece, start = 4 : i64} : (tensor<8x32x28x28xf32>) -> tensor<4x32x28x28xf32>
     ```
   }];
-  let arguments = (ins Train_Real:$x, I64Attr:$axis, I64Attr:$start, I64Attr:$length, UnitAttr:$piece);
-  let results = (outs Train_Real:$y);
+  let arguments = (ins Train_RealOrIds:$x, I64Attr:$axis, I64Attr:$start, I64Attr:$length, UnitAttr:$piece);
+  let results = (outs Train_RealOrIds:$y);
   let hasFolder = 1;
   let hasVerifier = 1;
 }

@@ -8,6 +8,7 @@
 // | build-decode | what recompose makes of attention | a function of one token a text, and evaluations that store keys and values | functions | no error: without train.attention there is no such function |
 // | build-backward | forward ops that have gradients: none is fused yet | gradient and update ops, `train.forward`, `train.backward`, variables of the optimizer | @step; others read averages | an error: the op has no gradient rule |
 // | split (--parts) | gradient ops: none is fused yet | losses of rows with `first`, train.concat of their gradients, none of both forward | functions | an error: there are fused ops |
+// | split-batch (--parts=batch=N) | gradient ops: none is fused yet | ops of parts, no train.batch_norm | @step and @evaluate | an error: there are fused ops |
 // | reduce-gradients (--ranks) | updates; none is fused yet | train.all_reduce, train.sum_batches, train.all_gather, no train.accumulate | @step | an error: no updates, or there are fused ops |
 // | fuse-epilogues (cuda, 16 bits) | train.batch_norm and elementwise ops as they are | train.conv_statistics, train.conv_backward_norm | functions | an error: there are fused ops |
 // | fuse | build-backward, as train.fused has no gradient | no elementwise op outside of train.fused, no train.batch_norm | functions | an error of every later pass that needs kernels: the op has none (`checkKernels`) |
@@ -125,48 +126,7 @@ def BuildBackward : Pass<"sluice-build-backward", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"gradientOps", "gradient-ops", "ops of the backward part">];
 }
 
-def Split : Pass<"sluice-split", "::mlir::ModuleOp"> {
-  let summary = "compute the scores of a large vocabulary, their loss and their gradient in parts of the rows, one after the other";
-  let description = [{
-    For `parts` above 1, of the mean cross-entropy with the most scores: what makes its scores row by row, from products with weights on, and
-    in @step what comes of their gradient, up to sums over the rows and to products with weights again, is put there once for each part of the rows, forward and backward,
-    so that one part's scores live at a time.
-
-    - A part reads its rows of what the products read: a train.slice, a piece where linearize finds it free. Targets stay whole; `first` of the loss says which rows a part is, and
-      its denominator is the whole batch's.
-    - Gradients of weights are added to in place, in the order of the parts; rows of other gradients are joined. The loss is the sum of the parts' shares.
-    - All of a part is backward, as it runs between what others make forward and their gradients; ops are numbered anew.
-    - @evaluate computes its loss in as many parts. It returns no scores any more and counts no right answers: a remark says so.
-
-    Row by row are products with one matrix, sums with one row, reshapes that keep rows together, and elementwise ops without draws. Where anything else makes the scores or reads them, or the
-    loss is another one, the pass fails and says what it is.
-
-    ```mlir
-    %y = train.matmul %x, %w {train.forward = 7, transpose_b = true} : (tensor<64x32xf32>, tensor<521x32xf32>) -> tensor<64x521xf32>
-    %loss = train.softmax_cross_entropy %y, %target {train.forward = 8} : ...
-    %dy = train.loss_backward softmax_cross_entropy %y, %target {train.backward = 8} : ...
-    %dw = train.matmul %dy, %x {train.backward = 7, transpose_a = true} : ...
-    %dx = train.matmul %dy, %w {train.backward = 7} : ...
-    ```
-    becomes, with `parts=2`,
-    ```mlir
-    %x1 = train.slice %x {axis = 0 : i64, length = 32 : i64, start = 0 : i64, train.backward = 6} : ...
-    %y1 = train.matmul %x1, %w {train.backward = 6, transpose_b = true} : (tensor<32x32xf32>, tensor<521x32xf32>) -> tensor<32x521xf32>
-    %loss1 = train.softmax_cross_entropy %y1, %target {first = 0 : i64, train.backward = 6} : (tensor<32x521xf32>, tensor<64xi64>) -> tensor<f32>
-    %dy1 = train.loss_backward softmax_cross_entropy %y1, %target {first = 0 : i64, train.backward = 6} : ...
-    %dw1 = train.matmul %dy1, %x1 {train.backward = 6, transpose_a = true} : ...
-    %dx1 = train.matmul %dy1, %w {train.backward = 6} : ...
-    %x2 = train.slice %x {axis = 0 : i64, length = 32 : i64, start = 32 : i64, train.backward = 6} : ...
-    ...
-    %loss = train.add %loss1, %loss2 {train.backward = 6} : ...
-    %dw = train.matmul %dy2, %x2, %dw1 {train.backward = 6, transpose_a = true} : ...
-    %dx = train.concat %dx1, %dx2 {axis = 0 : i64, train.backward = 6} : ...
-    ```
-  }];
-  let dependentDialects = ["::sluice::train::TrainDialect"];
-  let options = [Option<"parts", "parts", "int64_t", "1", "parts of the rows; 1: all stays whole">];
-  let statistics = [Statistic<"regions", "regions", "functions whose loss is computed in parts">, Statistic<"withdrawn", "withdrawn", "functions that return no scores any more">];
-}
+include "passes/SplitPasses.td"
 
 def ReduceGradients : Pass<"sluice-reduce-gradients", "::mlir::ModuleOp"> {
   let summary = "sum gradients and statistics over all ranks, where the module is for several";

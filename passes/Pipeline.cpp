@@ -2,6 +2,7 @@
 // The passes in order, and how the compiler runs them: planning may take several tries, see Replanning.h.
 #include "passes/Pipeline.h"
 
+#include "passes/ChooseParts.h"
 #include "passes/Passes.h"
 #include "passes/Replanning.h"
 #include "passes/plan/PlanAttribute.h"
@@ -57,6 +58,7 @@ void sluice::addPasses(OpPassManager &pm, Level from, Level until, const Pipelin
       pm.addPass(createBuildDecode());
     pm.addPass(createBuildBackward());
     pm.addPass(createSplit({options.parts}));
+    pm.addPass(createSplitBatch({options.batchParts, options.partsAbove}));
     pm.addPass(createReduceGradients());
   }
   if (reaches(Level::Linearized))
@@ -156,60 +158,11 @@ static LogicalResult runAllowed(ModuleOp module, Level from, Level until, const 
   return result;
 }
 
-/// More parts than these save little beside what a part is not: weights, and what the rows are made of.
-static constexpr int64_t mostParts = 256;
-
-/// A budget had no plan for the whole scores, of which `whole` is a copy: takes the first number of parts for which it
-/// has one, within as many bytes. Stops where more parts need as much.
-static LogicalResult takeParts(ModuleOp module, ModuleOp whole, Level from, Level until, PipelineOptions options,
-                               PlanningFailure &cause) {
-  options.budget = std::to_string(cause.budget); // percentages are of the whole scores' keep
-  for (options.parts = 2; options.parts <= mostParts; options.parts *= 2) {
-    OwningOpRef<ModuleOp> parted(whole.clone());
-    PlanningFailure other;
-    std::vector<Diagnostic> remarks;
-    LogicalResult planned = failure();
-    {
-      ScopedDiagnosticHandler handler(module.getContext(), [&](Diagnostic &diagnostic) {
-        remarks.push_back(std::move(diagnostic));
-        return success();
-      });
-      planned = runAllowed(*parted, from, until, options, other);
-    }
-    if (succeeded(planned)) {
-      for (Diagnostic &remark : remarks)
-        module.getContext()->getDiagEngine().emit(std::move(remark));
-      module->setAttrs((*parted)->getAttrDictionary());
-      module.getBodyRegion().takeBody(parted->getBodyRegion());
-      cause = {};
-      return success();
-    }
-    if (!other.smallestBudget || *other.smallestBudget >= *cause.smallestBudget)
-      return failure();
-    cause.smallestBudget = other.smallestBudget;
-  }
-  return failure();
-}
-
 LogicalResult sluice::runPipeline(ModuleOp module, Level from, Level until, const PipelineOptions &options,
                                   PlanningFailure &cause) {
-  OwningOpRef<ModuleOp> whole;
-  if (options.choosesParts && from < Level::Training && until >= Level::Planned)
-    whole = module.clone();
-  if (!whole)
-    return runAllowed(module, from, until, options, cause);
-  std::vector<Diagnostic> said; // what is wrong with a plan of the whole does not matter where parts have one
-  LogicalResult planned = failure();
-  {
-    ScopedDiagnosticHandler handler(module.getContext(), [&](Diagnostic &diagnostic) {
-      said.push_back(std::move(diagnostic));
-      return success();
-    });
-    planned = runAllowed(module, from, until, options, cause);
-  }
-  if (failed(planned) && cause.smallestBudget && succeeded(takeParts(module, *whole, from, until, options, cause)))
-    return success();
-  for (Diagnostic &diagnostic : said)
-    module.getContext()->getDiagEngine().emit(std::move(diagnostic));
-  return planned;
+  const auto plan = [&](ModuleOp copy, const PipelineOptions &with, PlanningFailure &failure) {
+    return runAllowed(copy, from, until, with, failure);
+  };
+  const bool chooses = options.choosesParts && from < Level::Training && until >= Level::Planned;
+  return chooses ? chooseParts(module, options, plan, cause) : plan(module, options, cause);
 }

@@ -34,11 +34,14 @@ struct PipelineOptions {
   bool keyCache = false;           ///< evaluations store keys and values, for a function of one token a text
   bool groupLaunches = false;      ///< runs of one kind in one launch, where that takes no more memory
   int64_t parts = 1;               ///< of the rows of the largest loss (sluice-split)
+  int64_t batchParts = 1;          ///< of the batch (sluice-split-batch)
+  int64_t partsAbove = 0;          ///< bytes of samples that an op in parts of the batch reads and writes at least
   bool choosesParts = false;       ///< more parts where a budget has no plan with these
-  bool fuseEpilogues = false;      ///< what BatchNorm asks of convolutions' results is theirs to compute
-  int ranks = 2;                   ///< of a program for several: how many plans are made for
-  std::string interconnect;        ///< between them; empty: processes of the profile's machine
-  int level = 0;                   ///< that host programs are built for (runtime/CpuTable.h); 0: this machine's
+  bool hasParts() const { return parts > 1 || batchParts > 1 || choosesParts; }
+  bool fuseEpilogues = false; ///< what BatchNorm asks of convolutions' results is theirs to compute
+  int ranks = 2;              ///< of a program for several: how many plans are made for
+  std::string interconnect;   ///< between them; empty: processes of the profile's machine
+  int level = 0;              ///< that host programs are built for (runtime/CpuTable.h); 0: this machine's
 };
 
 /// The passes that take a module that has reached `from`, any level, to `until`, a later one whose passes are included.

@@ -41,6 +41,8 @@ struct PipelineWords : PassPipelineOptions<PipelineWords> {
                                  llvm::cl::desc("largest workspace in bytes; 0: follows from the step"),
                                  llvm::cl::init(0)};
   Option<int64_t> parts{*this, "parts", llvm::cl::desc("parts of the rows of the largest loss"), llvm::cl::init(1)};
+  Option<int64_t> batchParts{*this, "batch-parts", llvm::cl::desc("parts of the batch"), llvm::cl::init(1)};
+  Option<int64_t> partsAbove{*this, "parts-above", llvm::cl::desc("bytes of an op in parts"), llvm::cl::init(0)};
   Option<bool> keyCache{*this, "kv-cache", llvm::cl::desc("keys and values for a function of one token a text"),
                         llvm::cl::init(false)};
   Option<bool> groupLaunches{*this, "group-launches", llvm::cl::desc("runs of one kind in one launch"),
@@ -71,6 +73,8 @@ struct PipelineWords : PassPipelineOptions<PipelineWords> {
     result.stateHome = stateHome;
     result.workspaceLimit = workspaceLimit;
     result.parts = parts;
+    result.batchParts = batchParts;
+    result.partsAbove = partsAbove;
     result.keyCache = keyCache;
     result.groupLaunches = groupLaunches;
     result.fuseEpilogues = fuseEpilogues;

@@ -130,15 +130,14 @@ void declareMemory(CLI::App &app, DriverOptions &o, Words &w) {
                  "of " + llvm::join(planner::abilityNames(planner::lossyActions()), ",") +
                      ",algorithms: what plans may do that rounds otherwise than keeping everything (default: nothing)")
       ->option_text("NAMES");
-  app.add_option(
-         "--error-budget", w.errorBudget,
-         "relative error of the gradients, as 1e-2, within which each tensor has a codec and a rate of its own; "
-         "allows all lossy codecs unless --allow-lossy names some (default: no limit)")
+  app.add_option("--error-budget", w.errorBudget,
+                 "relative error of the gradients, as 1e-2, within which each tensor has a codec and a rate of "
+                 "its own; allows all lossy codecs unless --allow-lossy names some (default: no limit)")
       ->option_text("X");
   app.add_option("--parts", w.parts,
-                 "computes the largest cross-entropy in N parts of its rows, scores and gradients of one at a time; "
-                 "auto: in 2, 4, 8, .. where the budget has no plan without (default 1)")
-      ->option_text("N|auto");
+                 "the largest cross-entropy is computed in N parts of its rows, or what touches SIZE bytes of "
+                 "samples or more in N parts of the batch, in turn; auto: what is fastest (default 1)")
+      ->option_text("N|batch=N[,above=SIZE]|auto");
   app.add_option("--workspace-limit", w.workspaceLimit,
                  "of one kernel, bytes or 64MiB; the fastest way to compute that fits is taken (default: none that "
                  "would raise the smallest budget; cuda: 64MiB at most, fp32 256MiB, gradients of attentions 1GiB)")

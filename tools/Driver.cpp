@@ -35,7 +35,7 @@ int fail(int status, const std::string &message) { return sluice::fail("sluicec"
 
 /// --parts=auto, where scores of a loss are a large share of the smallest budget.
 std::vector<std::string> partsHint(ModuleOp module, const PipelineOptions &pipeline, int64_t smallestBudget) {
-  if (pipeline.parts > 1 || pipeline.choosesParts)
+  if (pipeline.hasParts())
     return {};
   RankedTensorType scores;
   module.walk([&](train::SoftmaxCrossEntropyOp loss) {

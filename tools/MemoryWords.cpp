@@ -7,6 +7,8 @@
 #include "passes/planner/Words.h"
 #include "passes/strategies/Registry.h"
 
+#include "llvm/ADT/StringRef.h"
+
 #include <charconv>
 
 namespace sluice {
@@ -75,14 +77,25 @@ Status takeStateHome(const std::string &word, PipelineOptions &pipeline) {
   return Success{};
 }
 
+/// N, or batch=N[,above=SIZE].
+static bool readParts(llvm::StringRef word, PipelineOptions &pipeline) {
+  if (!word.consume_front("batch="))
+    return !word.getAsInteger(10, pipeline.parts) && pipeline.parts > 0;
+  auto [number, above] = word.split(",above=");
+  if (number != word) {
+    const std::optional<int64_t> size = parseSize(above.str());
+    if (!size)
+      return false;
+    pipeline.partsAbove = *size;
+  }
+  return !number.getAsInteger(10, pipeline.batchParts) && pipeline.batchParts > 0;
+}
+
 Status takeParts(const std::string &word, PipelineOptions &pipeline) {
   pipeline.choosesParts = word == "auto";
-  if (word.empty() || pipeline.choosesParts)
+  if (word.empty() || pipeline.choosesParts || readParts(word, pipeline))
     return Success{};
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), pipeline.parts);
-  if (error != std::errc() || end != word.data() + word.size() || pipeline.parts < 1)
-    return Error{"--parts takes a positive number or auto, not '" + word + "'"};
-  return Success{};
+  return Error{"--parts takes a positive number, batch=N, batch=N,above=SIZE or auto, not '" + word + "'"};
 }
 
 Status checkStrategy(const std::string &strategy) {

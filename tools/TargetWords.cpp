@@ -175,7 +175,7 @@ static Status refuseTurns(const DriverOptions &o) {
         {o.maxBatch, "--max-batch"},
         {o.pipeline.stateHome != Space::Device, "--state-home"},
         {o.pipeline.errorBudget > 0, "--error-budget"},
-        {o.pipeline.parts > 1 || o.pipeline.choosesParts, "--parts"},
+        {o.pipeline.hasParts(), "--parts"},
         {o.emit == Emit::Report, "--emit=report"},
         {o.spec.precision == "fp16", "--precision=fp16, whose loss has one scale for all steps"}})
     if (given)
@@ -206,7 +206,7 @@ static Status refuseKeyCache(const DriverOptions &o) {
   const std::pair<bool, const char *> others[] = {{o.pipeline.target != Target::Host, "--target=cuda"},
                                                   {!o.spec.turns.empty(), "--turn"},
                                                   {!o.spec.ranks.empty(), "--ranks"},
-                                                  {o.pipeline.parts > 1 || o.pipeline.choosesParts, "--parts"},
+                                                  {o.pipeline.hasParts(), "--parts"},
                                                   {o.emit == Emit::Library, "--emit=library"},
                                                   {o.emit == Emit::Report, "--emit=report"}};
   for (const auto &[given, flag] : others)

@@ -48,7 +48,7 @@ in_pipeline_order() {
       printf "%s%s\n", text[""], table
       for (i = 1; i <= count; ++i)
         printf "%s", text[order[i]]
-    }' passes/Passes.td passes/SchedulePasses.td -
+    }' passes/Passes.td passes/SplitPasses.td passes/SchedulePasses.td -
 }
 
 # Writes the reference pages into a folder, with summaries as they are written and without tablegen's prefixes.

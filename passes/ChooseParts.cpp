@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// See ChooseParts.h. Every try is planned like the whole, on a copy of the module.
+#include "passes/ChooseParts.h"
+
+#include "passes/plan/PlanAttribute.h"
+
+#include "ir/Train.h"
+
+using namespace mlir;
+using namespace sluice;
+
+namespace {
+
+/// More parts than these save little beside what a part is not: weights, and what the rows are made of.
+constexpr int64_t mostParts = 256, mostBatchParts = 32;
+/// Ops in parts of the batch touch this share of the bytes that a plan has for what comes and goes, or more.
+constexpr int64_t shareInParts = 8;
+constexpr double worthwhile = 0.98;
+
+/// One module with all that was said about it.
+struct Try {
+  OwningOpRef<ModuleOp> module;
+  LogicalResult result = failure();
+  PlanningFailure cause;
+  std::vector<Diagnostic> said;
+
+  /// Predicted seconds of a step.
+  double seconds() const { return planOfStep(*module).getSeconds().getValueAsDouble(); }
+  bool keepsPace() const { return seconds() * worthwhile <= planOfStep(*module).getKeepSeconds().getValueAsDouble(); }
+};
+
+class Choice {
+public:
+  Choice(ModuleOp module, const PipelineOptions &options, PlanModule plan)
+      : original(module.clone()), options(options), plan(plan) {
+    best = tried(options);
+  }
+
+  void run() {
+    if (succeeded(best.result) ? options.budget.empty() || best.keepsPace() : !best.cause.smallestBudget)
+      return;
+    const int64_t budget = succeeded(best.result) ? planOfStep(*best.module).getBudget() : best.cause.budget;
+    options.budget = std::to_string(budget); // percentages are of the whole's keep
+    const bool hasPlan = succeeded(best.result);
+    tryBatch(std::max<int64_t>(budget - heldBytes(), 0) / shareInParts);
+    if (!hasPlan)
+      tryRows();
+  }
+
+  Try best;
+
+private:
+  Try tried(const PipelineOptions &with) {
+    Try made;
+    made.module = original->clone();
+    ScopedDiagnosticHandler handler(original->getContext(), [&](Diagnostic &diagnostic) {
+      made.said.push_back(std::move(diagnostic));
+      return success();
+    });
+    made.result = plan(*made.module, with, made.cause);
+    return made;
+  }
+
+  /// Returns whether it was taken. Of tries that all fail the smallest budget is known then.
+  bool take(Try other) {
+    if (failed(other.result)) {
+      if (failed(best.result) && other.cause.smallestBudget)
+        best.cause.smallestBudget = std::min(*best.cause.smallestBudget, *other.cause.smallestBudget);
+      return false;
+    }
+    if (succeeded(best.result) && other.seconds() > worthwhile * best.seconds())
+      return false;
+    best = std::move(other);
+    return true;
+  }
+
+  /// What the variables take on the device.
+  int64_t heldBytes() {
+    int64_t held = 0;
+    for (auto variable : original->getOps<train::VariableOp>())
+      held += variable.getHome() ? 0 : train::bytes(variable.getType());
+    return held;
+  }
+
+  /// Twice as many parts while that helps, of all ops and of the large ones.
+  void tryBatch(int64_t above) {
+    for (options.partsAbove = 0;; options.partsAbove = above) {
+      int useless = 0;
+      for (options.batchParts = 2; options.batchParts <= mostBatchParts && useless < 2; options.batchParts *= 2) {
+        Try parted = tried(options);
+        if (failed(parted.result) && !parted.cause.smallestBudget)
+          break; // more parts than samples
+        const bool hadPlan = succeeded(best.result), hasPlan = succeeded(parted.result);
+        useless += !take(std::move(parted)) && (hadPlan || hasPlan);
+      }
+      if (options.partsAbove == above)
+        break;
+    }
+    options.batchParts = 1, options.partsAbove = 0;
+  }
+
+  /// The first number of parts that has a plan; more of them do no good where they need as much.
+  void tryRows() {
+    std::optional<int64_t> smallest;
+    for (options.parts = 2; options.parts <= mostParts; options.parts *= 2) {
+      Try parted = tried(options);
+      const std::optional<int64_t> needed = parted.cause.smallestBudget;
+      if (take(std::move(parted)) || !needed || (smallest && *needed >= *smallest))
+        break;
+      smallest = needed;
+    }
+  }
+
+  OwningOpRef<ModuleOp> original;
+  PipelineOptions options;
+  PlanModule plan;
+};
+
+} // namespace
+
+LogicalResult sluice::chooseParts(ModuleOp module, const PipelineOptions &options, PlanModule plan,
+                                  PlanningFailure &cause) {
+  Choice choice(module, options, plan);
+  choice.run();
+  Try &best = choice.best;
+  for (Diagnostic &diagnostic : best.said)
+    module.getContext()->getDiagEngine().emit(std::move(diagnostic));
+  cause = best.cause;
+  if (failed(best.result))
+    return failure();
+  module->setAttrs((*best.module)->getAttrDictionary());
+  module.getBodyRegion().takeBody(best.module->getBodyRegion());
+  return success();
+}
