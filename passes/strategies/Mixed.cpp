@@ -12,11 +12,14 @@
 // is cheaper than running it again, and wherever it is possible; and, on a tenth more trials near the floor, with
 // tensors that leave in every gap between two accesses instead of the longest one: skip connections among forward ops,
 // gradients. The best is then improved by giving single tensors another action, and by random small sets of them, drawn
-// in the same way every time. The registry lets faster plans of the other strategies take over, so mixed is never
-// slower than they are. Under an error budget no codec is given: which form each tensor gets in device memory and on
-// copies follows from how many bytes are to be freed that way, within what share of the budget (LossyForms.h); both are
-// tried, and then other forms of single tensors. Where an op has alternative kernels, a plan with those of least
-// workspace, which then takes faster ones where there is room, competes with the plan for those in use.
+// in the same way every time; and then, where the bound leaves more than half a percent, by moves of the plan itself
+// (PlanMoves.h), on as many trials again: a tensor may run again before several of its readers, before an earlier
+// position, or leave though another was born earlier. The registry lets faster plans of the other strategies take over,
+// so mixed is never slower than they are. Under an error budget no codec is given: which form each tensor gets in
+// device memory and on copies follows from how many bytes are to be freed that way, within what share of the budget
+// (LossyForms.h); both are tried, and then other forms of single tensors. Where an op has alternative kernels, a plan
+// with those of least workspace, which then takes faster ones where there is room, competes with the plan for those in
+// use.
 //
 // Complexity O(trials * ops). Limits count trials, so planning is deterministic.
 //

@@ -2,8 +2,10 @@
 // See MixedSearch.h, and Mixed.cpp for the rule.
 #include "passes/strategies/MixedSearch.h"
 
+#include "passes/planner/Bounds.h"
 #include "passes/planner/Simulate.h"
 #include "passes/planner/Words.h"
+#include "passes/strategies/PlanMoves.h"
 #include "passes/strategies/Strategies.h"
 
 #include <algorithm>
@@ -19,6 +21,7 @@ MixedSearch::MixedSearch(const Problem &problem, Bytes memory, const Options &op
   trials = numberKnob(options, "trials", 0);
   if (trials == 0)
     trials = std::clamp(1.3e6 / ops, 60.0, 3000.0);
+  all = trials;
   mayRecompute = combiner.can(Action::Recompute) && numberKnob(options, "recompute", 1) > 0;
   mayOffload = combiner.can(Action::Offload) && numberKnob(options, "offload", 1) > 0;
   mayEncode = numberKnob(options, "encode", 1) > 0;
@@ -43,8 +46,20 @@ Answer MixedSearch::run(const std::vector<SearchEnd> &others) {
     MixedSearch least(problem, 0, options);
     least.search({});
     best = combiner.attempt(least.bestChoice);
+    bestChoice = least.bestChoice;
   }
+  moveSingly();
   return answerOf(best, "mixed", memory);
+}
+
+/// Changes the best plan itself, where it may get better by much. Under an error budget forms depend on the whole plan,
+/// and what is rebuilt has a place that follows from all re-runs: such plans stay as they are.
+void MixedSearch::moveSingly() {
+  constexpr double closeEnough = 1.005; // times the bound
+  if (!best.feasible || !mayRecompute || problem.errorBudget || !bestChoice.inverted.empty())
+    return;
+  if (best.makespan > closeEnough * actionBound(problem, memory, allowedActions(options)))
+    best = withMoves(combiner, bestChoice, std::move(best), all);
 }
 
 SearchEnd MixedSearch::end(Codec::Kind codec) const {
@@ -59,7 +74,6 @@ SearchEnd MixedSearch::end(Codec::Kind codec) const {
 // Trials are shared out: two fifths to sweeps over all frames, a tenth more to those with every gap, then what others
 // have found, and the rest to refining, of which a fifth of all that is left is kept for random changes.
 void MixedSearch::search(const std::vector<SearchEnd> &others) {
-  const double all = trials;
   best = combiner.attempt({});
   if (best.feasible)
     return;

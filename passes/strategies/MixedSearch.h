@@ -46,12 +46,14 @@ private:
   void refineForms(double leave);
   void refine(double leave);
   void disturb();
+  void moveSingly();
 
   const Combiner combiner;
   const Stages stages;
   const Problem &problem;
   const Bytes memory;
   const Options &options;
+  double all = 0;    ///< trials to begin with
   double trials = 0; ///< left; one that is given up early counts a quarter
   bool mayRecompute = false, mayOffload = false, mayEncode = false;
   std::vector<Ranking> rankings;

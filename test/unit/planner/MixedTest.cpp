@@ -11,6 +11,7 @@
 #include "test/unit/planner/Instances.h"
 #include "test/unit/planner/RandomChains.h"
 #include "test/unit/planner/RandomProblems.h"
+#include "test/unit/planner/SmallStep.h"
 #include "tools/bench/reproduce/Networks.h"
 
 #include <gtest/gtest.h>
@@ -233,6 +234,30 @@ TEST(Mixed, ChainsUseLossyActionsWhenAllowed) {
     faster += b->timeline.makespan < a->timeline.makespan;
   }
   EXPECT_GT(faster, static_cast<int>(test::instances(40)) / 8);
+}
+
+TEST(Mixed, RunsAChainAgainBeforeALaterReaderInsteadOfWaitingForACopy) {
+  // `late` is read by the first backward op and by the last, between which memory has no place for it. To make it again
+  // for the last one alone takes two ops of a second, as what it is made from is gone; a copy takes a hundred each way.
+  test::SmallStep step(1);
+  const int first = step.buffer(true), late = step.buffer(true), output = step.buffer(true);
+  step.op(Phase::Forward, {}, {first});
+  step.op(Phase::Forward, {first}, {late});
+  step.op(Phase::Forward, {late}, {output});
+  const int gradient = step.buffer(false);
+  step.op(Phase::Backward, {late, output}, {gradient});
+  const std::vector<int> wide = {step.buffer(false), step.buffer(false), step.buffer(false)};
+  step.op(Phase::Backward, {gradient}, wide);
+  const int next = step.buffer(false), last = step.buffer(false);
+  step.op(Phase::Backward, wide, {next});
+  step.op(Phase::Backward, {late, next}, {last});
+  step.problem.buffers[first].producers = {0};
+  step.problem.buffers[late].producers = {1};
+  step.problem.buffers[output].producers = {2};
+  ASSERT_EQ(messageOf(checkProblem(step.problem)), "");
+  Options options = exact();
+  options.knobs["takeover"] = "0"; // checkmate is exact on so few ops
+  EXPECT_EQ(spanOf(step.problem, runStrategy(step.problem, 400, "mixed", options)), 9);
 }
 
 TEST(Mixed, KnobsForbidActionsToPlansThatTakeOver) {
