@@ -106,7 +106,7 @@ void printMade(const DriverOptions &options, ModuleOp module) {
   std::cout << ", " << seconds << " s a step predicted for " << (named ? printable(profile) : "this machine");
   if (auto parts = module->getAttrOfType<StringAttr>(train::partsAttribute))
     std::cout << ", " << printable(parts.getValue().str());
-  std::cout << std::endl;
+  std::cout << gapText(plan) << std::endl;
 }
 
 /// The order is by cost: what ends early comes before the import, and the output's place is looked at before planning,

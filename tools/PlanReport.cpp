@@ -58,6 +58,15 @@ static ReportJson curves(const Sweep &sweep) {
   return chart.add("lower bound", bound, ReportLine::Dashed).json;
 }
 
+/// By how many percent the fastest plan for a budget of the curves exceeds the bound; empty without a plan.
+static ReportJson gapAt(const Sweep &sweep, size_t budget) {
+  double least = HUGE_VAL;
+  for (const SweepCurve &curve : sweep.curves)
+    if (budget < curve.points.size() && curve.points[budget].plan)
+      least = std::min(least, curve.points[budget].makespan / curve.points[budget].bound);
+  return std::isfinite(least) ? ReportJson(100 * (least - 1)) : ReportJson();
+}
+
 /// The points of the curves in figures, because many curves coincide.
 static void addOverheads(Report &report, const Sweep &sweep) {
   const auto full =
@@ -77,10 +86,12 @@ static void addOverheads(Report &report, const Sweep &sweep) {
       cells.push_back(p.plan ? ReportJson(percent(p.makespan)) : ReportJson());
     table.add(std::move(cells));
   }
-  std::vector<ReportJson> bounds = {"lower bound"};
-  for (const SweepPoint &p : full->points)
-    bounds.push_back(std::isfinite(p.bound) ? ReportJson(percent(p.bound)) : ReportJson());
+  std::vector<ReportJson> bounds = {"lower bound"}, gaps = {"fastest above it"};
+  for (size_t i = 0; i < full->points.size(); ++i)
+    bounds.push_back(std::isfinite(full->points[i].bound) ? ReportJson(percent(full->points[i].bound)) : ReportJson()),
+        gaps.push_back(gapAt(sweep, i));
   table.add(std::move(bounds));
+  table.add(std::move(gaps));
   report.add(table.json);
   report.text("An empty cell: infeasible.");
 }

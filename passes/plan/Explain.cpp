@@ -13,6 +13,8 @@
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <algorithm>
+#include <cmath>
 #include <map>
 
 using namespace mlir;
@@ -72,6 +74,13 @@ static std::string explainBuckets(ModuleOp module) {
                    printable(buckets.back().name) + "; each of the others has its own in the same arena\n";
 }
 
+std::string sluice::gapText(train::PlanAttr plan) {
+  const double seconds = plan.getSeconds().getValueAsDouble(), bound = plan.getLowerBound().getValueAsDouble();
+  if (!(bound > 0) || !std::isfinite(bound))
+    return {};
+  return llvm::formatv(", at most {0:F1} % above the fastest plan", 100 * std::max(0.0, seconds / bound - 1));
+}
+
 std::string sluice::explain(ModuleOp module) {
   const train::PlanAttr plan = planOfStep(module);
   if (!plan)
@@ -127,8 +136,8 @@ std::string sluice::explain(ModuleOp module) {
         << ", the root of the sum of squares; "
         << (lossy.usual ? "where --profile does not say them, errors are what codecs usually do\n"
                         : "errors of single tensors are those of --profile\n");
-  out << llvm::formatv("predicted step: {0:F1} ms (keep {1:F1} ms, lower bound {2:F1} ms)\n",
+  out << llvm::formatv("predicted step: {0:F1} ms (keep {1:F1} ms, lower bound {2:F1} ms{3})\n",
                        inMilliseconds(plan.getSeconds()), inMilliseconds(plan.getKeepSeconds()),
-                       inMilliseconds(plan.getLowerBound()));
+                       inMilliseconds(plan.getLowerBound()), gapText(plan));
   return text;
 }
