@@ -233,7 +233,7 @@ Seconds TimelineCheck::visits(int op) const {
   Seconds seconds = 0;
   for (int b : problem.ops[op].writes)
     if (problem.buffers[b].visits && plan.decisions[b].absences.empty())
-      seconds += leastCopy(b, true) + leastCopy(b, false);
+      seconds += leastCopy(b, false) + (problem.buffers[b].dropped ? 0 : leastCopy(b, true));
   return seconds;
 }
 
@@ -265,7 +265,7 @@ Status TimelineCheck::duration(int b, const Span &span, bool leaves) const {
 Status TimelineCheck::reuse(int b, const Absence &away, Span i) {
   for (const auto &[other, spans] : out) {
     const Decision &d = plan.decisions[other];
-    for (size_t k = 0; k < d.absences.size(); ++k) {
+    for (size_t k = 0; !spans.empty() && k < d.absences.size(); ++k) {
       const Span span = spans[d.copiesBefore(k + 1) - 1];
       if (d.absences[k].freeBefore <= away.returnAfter + 1 && i.start + slack < span.end)
         return Error{"copy in of " + name(b) + " starts at " + textOf(i.start) + ", bytes of " + name(other) +
@@ -294,9 +294,12 @@ Status TimelineCheck::absence(int b, const Absence &away, Span o, Span i) {
 }
 
 Status TimelineCheck::transfer(int b, const Decision &d) {
-  for (size_t k = 0; k < d.absences.size(); ++k)
-    if (Status status = absence(b, d.absences[k], out[b][d.copiesBefore(k + 1) - 1], in[b][k]); !status)
+  for (size_t k = 0; k < d.absences.size(); ++k) {
+    const int after = d.absences[k].leaveAfter; // what is dropped is gone then
+    const Span left = problem.buffers[b].dropped ? Span{ends[after], ends[after]} : out[b][d.copiesBefore(k + 1) - 1];
+    if (Status status = absence(b, d.absences[k], left, in[b][k]); !status)
       return status;
+  }
   for (bool leaves : {true, false})
     for (Span span : leaves ? out[b] : in[b])
       if (Status status = duration(b, span, leaves); !status)
@@ -306,7 +309,7 @@ Status TimelineCheck::transfer(int b, const Decision &d) {
 
 /// As many copies as the plan's absences ask for.
 Status TimelineCheck::counted(int b, const Decision &d) {
-  const size_t departures = d.copiesBefore(d.absences.size());
+  const size_t departures = problem.buffers[b].dropped ? 0 : d.copiesBefore(d.absences.size());
   if (out[b].size() != departures || in[b].size() != d.absences.size())
     return Error{"buffer " + name(b) + " is copied out " + std::to_string(out[b].size()) + " times and back " +
                  std::to_string(in[b].size()) + " times, the plan asks for " + std::to_string(departures) + " and " +

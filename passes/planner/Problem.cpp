@@ -46,16 +46,20 @@ static Status checkOp(const Problem &problem, int k) {
   return Success{};
 }
 
-/// One op writes a visitor and reads nothing of it, as if it had made it.
+/// One op writes a visitor and reads nothing of it, as if it had made it. What runs again has it in its workspace.
 static Status checkVisitor(const Problem &problem, int k) {
   const Buffer &buffer = problem.buffers[k];
-  if (!buffer.visits)
-    return Success{};
   const std::string who = "buffer " + std::to_string(k) + " '" + buffer.name + "' ";
+  if (!buffer.visits)
+    return buffer.dropped ? Status(Error{who + "is to be dropped, which is for what visits the device"}) : Success{};
   int writers = 0, readers = 0;
   for (const Op &op : problem.ops) {
-    writers += std::count(op.writes.begin(), op.writes.end(), k) > 0;
+    const bool writes = std::count(op.writes.begin(), op.writes.end(), k) > 0;
+    writers += writes;
     readers += std::count(op.reads.begin(), op.reads.end(), k) > 0;
+    const std::vector<int> &again = op.writesWhen(true);
+    if (writes && op.phase == Phase::Forward && op.recomputable && std::count(again.begin(), again.end(), k) > 0)
+      return Error{who + "visits the device for the first run of op '" + op.name + "', which lists it for others, too"};
   }
   if (writers != 1 || readers > 0 || buffer.activation || buffer.offloadable)
     return Error{who + "visits the device for one op that writes it; " + std::to_string(writers) + " do, and " +

@@ -107,11 +107,13 @@ struct Buffer {
   int stage = 0;
   /// True for an activation: written by forward ops, read again by backward ops. Other buffers can only be offloaded.
   bool activation = false;
-  /// What an update reads and changes of a variable that is at home in another arena: it comes for its one op, which
-  /// lists it among what it writes alone, and goes back afterwards, in every step. Planned as Keep, it comes right
-  /// before the op and goes right after it, and compute waits for both copies; as Offload, its one absence goes around
-  /// the end of the step (AbsenceKind::AroundEnd).
+  /// The content of a variable that is at home in another arena, for the one op that reads it there, or changes it: it
+  /// comes for this op, which lists it among what it writes alone, and goes back afterwards, in every step. Planned as
+  /// Keep, it comes right before the op and goes right after it, and compute waits for both copies; as Offload, its one
+  /// absence goes around the end of the step (AbsenceKind::AroundEnd).
   bool visits = false;
+  /// Of what visits: the op reads it and changes nothing, so that it is dropped instead of going back.
+  bool dropped = false;
   bool offloadable = false; ///< activations, and others where the planner is given every gap (Gaps.h): gradients
   /// Forward ops whose re-execution restores the content, in order (empty: cannot be recomputed). In-place writers are
   /// all listed.

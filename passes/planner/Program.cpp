@@ -49,7 +49,8 @@ static const Alternative *chosen(const Problem &problem, const Plan &plan, int o
   return &problem.ops[op].alternatives[plan.alternatives[op]];
 }
 
-/// Seconds of the copies of visitors for which nothing is planned. A problem with visitors has a link for them.
+/// Seconds of the copies of visitors for which nothing is planned. A problem with visitors has a link for them. An op
+/// that runs again has their seconds in its Rerun.
 static Seconds visitSeconds(const Problem &problem, const Plan &plan, const Op &op) {
   Seconds seconds = 0;
   if (problem.visitorsLink.d2h == 0)
@@ -57,7 +58,8 @@ static Seconds visitSeconds(const Problem &problem, const Plan &plan, const Op &
   for (int b : op.writes)
     if (problem.buffers[b].visits && plan.decisions[b].action == Action::Keep) {
       const Link &link = problem.visitorsLink;
-      seconds += 2 * link.latency + static_cast<double>(problem.buffers[b].bytes) * (1 / link.h2d + 1 / link.d2h);
+      const auto bytes = static_cast<double>(problem.buffers[b].bytes);
+      seconds += link.latency + bytes / link.h2d + (problem.buffers[b].dropped ? 0 : link.latency + bytes / link.d2h);
     }
   return seconds;
 }

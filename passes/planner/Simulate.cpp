@@ -98,7 +98,7 @@ void Simulation::prepareCopies(int b, const Decision &d) {
   };
   for (size_t i = 0; i < d.absences.size(); ++i) {
     const Absence &absence = d.absences[i];
-    if (d.departs(i))
+    if (d.departs(i) && !problem.buffers[b].dropped)
       (apart ? go : out).queue.push_back(copy(absence.leaveAfter, absence.freeBefore, link.d2h, true));
     (apart ? come : in).queue.push_back(copy(absence.returnAfter, absence.neededBy, link.h2d, false));
   }

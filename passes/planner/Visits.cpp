@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Each visitor asks for the positions that its copies need to be hidden, twice over, since they queue with those of its
-// neighbours; of those, for half and half again until there is room.
+// neighbours; of those, for half and half again until there is room. Where ops run again before its own, it comes in
+// front of them if there is room beside them, else as planned before, between them and its op.
 #include "passes/planner/Visits.h"
 
 #include "passes/planner/Program.h"
@@ -8,6 +9,7 @@
 #include "passes/planner/Simulate.h"
 
 #include <algorithm>
+#include <map>
 
 namespace sluice::planner {
 
@@ -21,7 +23,8 @@ namespace {
 class Visits {
 public:
   Visits(const Problem &problem, Bytes memory, Plan &plan)
-      : problem(problem), plan(tight(problem, plan)), room(problem, memory, plan), seconds(problem.ops.size(), 0) {
+      : problem(problem), plan(plan), room(problem, memory, plan), seconds(problem.ops.size(), 0) {
+    comeBeforePositions();
     for (const Step &step : expand(problem, plan).steps)
       seconds[step.position] += secondsOf(problem, plan, step);
   }
@@ -33,13 +36,17 @@ public:
   }
 
 private:
-  /// Every visitor comes right before its op and leaves right after it.
-  static Plan &tight(const Problem &problem, Plan &plan) {
+  /// Every visitor comes right before the position of its op and leaves right after it, but where ops run again there
+  /// that leave no room for it.
+  void comeBeforePositions() {
+    for (const Recompute &again : plan.recomputes)
+      for (int b : problem.ops[again.before].writes)
+        if (problem.buffers[b].visits && stays.count(b) == 0)
+          stays[b] = !room.giveBack({{again.before, again.before}}, aligned(problem, problem.buffers[b].bytes));
     for (int k = 0; k < static_cast<int>(problem.ops.size()); ++k)
       for (int b : problem.ops[k].writes)
-        if (problem.buffers[b].visits)
+        if (const auto met = stays.find(b); problem.buffers[b].visits && (met == stays.end() || !met->second))
           plan.decisions[b] = {Action::Offload, {}, {{k, k + 1, k - 1, k}}, "at home elsewhere"};
-    return plan;
   }
 
   /// Earlier and later, each by itself: room may be on one side alone. What is given to the visitor is taken from the
@@ -54,7 +61,7 @@ private:
         break;
       }
     for (int after = distance(last, 1, 2 * copySeconds(problem, b, {}, true)); after > 0; after /= 2)
-      if (room.giveBack({{last + 1, last + after}}, bytes)) {
+      if (!problem.buffers[b].dropped && room.giveBack({{last + 1, last + after}}, bytes)) {
         absence.freeBefore = last + after + 1;
         break;
       }
@@ -73,6 +80,7 @@ private:
   const Problem &problem;
   Plan &plan;
   Room room;
+  std::map<int, bool> stays;    ///< by visitor whose op others run again before: whether it comes between them
   std::vector<Seconds> seconds; ///< of compute, by position
 };
 

@@ -3,7 +3,7 @@
 // backward halves.
 #pragma once
 
-#include "passes/planner/Problem.h"
+#include "passes/planner/Simulate.h"
 
 #include <algorithm>
 #include <random>
@@ -18,7 +18,7 @@ struct RandomShape {
   Bytes unit = 4096;            ///< sizes are 1..64 of these
   bool slowLink = false;
   bool codecs = false;   ///< packed forms, codecs of copies, inversions and other ways to run again
-  bool visitors = false; ///< updates whose states are at home elsewhere
+  bool visitors = false; ///< updates whose states are at home elsewhere, ops that fetch what they read
 };
 
 /// A packed form of the buffer whose mask some of the backward ops read that read the buffer and do not write it.
@@ -76,7 +76,7 @@ inline void addCodecs(Problem &p, std::mt19937 &random) {
                          {op.seconds / 2, op.workspace + 4096 * static_cast<int>(random() % 20)},
                          {op.seconds * 2, op.workspace / 2}};
     const bool inPlace = op.writes == op.reads;
-    if (op.phase != Phase::Forward || op.reads.empty() || inPlace || !chance(0.3))
+    if (op.phase != Phase::Forward || op.reads.empty() || inPlace || op.rerun || !chance(0.3))
       continue;
     Buffer statistics;
     statistics.name = op.name + ".statistics";
@@ -112,7 +112,7 @@ inline void overwriteActivations(Problem &p, std::mt19937 &random, double chance
       continue;
     Op &op = p.ops[at];
     const auto gradient = std::find_if(op.writes.begin(), op.writes.end(), [&](int g) {
-      return !p.buffers[g].activation && p.buffers[g].bytes <= p.buffers[b].bytes &&
+      return !p.buffers[g].activation && !p.buffers[g].visits && p.buffers[g].bytes <= p.buffers[b].bytes &&
              std::find(op.reads.begin(), op.reads.end(), g) == op.reads.end();
     });
     if (op.phase != Phase::Backward || gradient == op.writes.end())
@@ -182,7 +182,20 @@ struct RandomProblem {
       if (chance(0.3))
         p.buffers[op.writes[0]].encodings.push_back({Codec::Mask, (p.buffers[op.writes[0]].bytes + 31) / 32, 1e-6, 0});
     }
+    if (shape.visitors && chance(0.4)) {
+      const int fetched = addFetched(op);
+      op.rerun = Rerun{op.seconds + copySeconds(p, fetched, {}, false), op.workspace + p.buffers[fetched].bytes,
+                       op.reads, op.writes};
+      op.writes.push_back(fetched);
+    }
     p.ops.push_back(op);
+  }
+
+  /// A parameter that the op reads and drops.
+  int addFetched(const Op &op) {
+    const int fetched = addBuffer(op.name + ".parameter", shape.unit * (1 + below(64)), false);
+    p.buffers.back().visits = p.buffers.back().dropped = true;
+    return fetched;
   }
 
   void addLoss() {
@@ -225,6 +238,8 @@ struct RandomProblem {
         op.reads.push_back(gradient[b]);
       op.writes.push_back(gradient[b]);
     }
+    if (shape.visitors && chance(0.4))
+      op.writes.insert(op.writes.begin(), addFetched(op));
     p.ops.push_back(op);
     if (shape.visitors && chance(0.6))
       addUpdate(k);

@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <map>
 
 namespace sluice::planner {
 
@@ -113,6 +114,86 @@ TEST(Visits, AProblemSaysWhoseTheyAreAndHowTheyCome) {
             "buffer 0 'b0' visits the device for one op that writes it; 1 do, and 1 read it");
   EXPECT_NE(refused([](Problem &p, int b) { p.ops[7].writes.push_back(b); }), "");
   EXPECT_NE(refused([](Problem &p, int b) { p.buffers[b].offloadable = true; }), "");
+}
+
+// A parameter that a forward op and a backward op read, each of which fetches it and drops it, and that the update
+// changes. The forward op may run again.
+struct Fetches : test::SmallStep {
+  const int x = buffer(false), y = buffer(true), forward = buffer(false), backward = buffer(false),
+            changed = buffer(false);
+
+  Fetches() : SmallStep(100) {
+    problem.visitorsLink = problem.link;
+    for (int b : {forward, backward, changed})
+      problem.buffers[b].visits = true;
+    for (int b : {forward, backward})
+      problem.buffers[b].dropped = true;
+    op(Phase::Forward, {}, {x});
+    problem.ops.back().recomputable = false;
+    op(Phase::Forward, {x}, {y, forward});
+    problem.ops.back().rerun = Rerun{2, 100, {x}, {y}};
+    problem.buffers[y].producers = {1};
+    op(Phase::Backward, {x, y}, {x, backward});
+    op(Phase::Update, {x}, {changed});
+  }
+};
+
+TEST(Visits, WhatIsReadIsDropped) {
+  const Fetches net;
+  ASSERT_EQ(messageOf(checkProblem(net.problem)), "");
+  const Plan keep = keepPlan(net.problem);
+  EXPECT_EQ(peakBytes(net.problem, expand(net.problem, keep)), 300) << "x, y and the parameter";
+  const Timeline waiting = simulate(net.problem, keep);
+  EXPECT_DOUBLE_EQ(waiting.makespan, 4 + 4) << "it comes three times and goes back once";
+  EXPECT_EQ(messageOf(checkTimeline(net.problem, keep, waiting)), "");
+  const Plan ahead = withVisits(net.problem, 400, keep);
+  EXPECT_EQ(messageOf(checkPlan(net.problem, ahead, 400)), "");
+  const Timeline timeline = simulate(net.problem, ahead);
+  EXPECT_EQ(messageOf(checkTimeline(net.problem, ahead, timeline)), "");
+  EXPECT_LT(timeline.makespan, 8);
+  std::map<int, int> left, came;
+  for (const Event &event : timeline.events)
+    if (event.stream != Stream::Compute)
+      ++(event.what == Event::What::CopyOut ? left : came)[event.buffer];
+  EXPECT_EQ(left, (std::map<int, int>{{net.changed, 1}}));
+  EXPECT_EQ(came, (std::map<int, int>{{net.forward, 1}, {net.backward, 1}, {net.changed, 1}}));
+  Timeline both = timeline; // as if it were written home, too
+  for (const Event &event : timeline.events)
+    if (event.buffer == net.forward && event.what == Event::What::CopyIn) {
+      both.events.push_back(event);
+      both.events.back().what = Event::What::CopyOut;
+    }
+  EXPECT_NE(messageOf(checkTimeline(net.problem, ahead, both)), "");
+}
+
+TEST(Visits, WhatRunsAgainFetchesAgainInItsWorkspace) {
+  const Fetches net;
+  Plan plan = keepPlan(net.problem);
+  plan.decisions[net.y].action = Action::Recompute;
+  plan.recomputes = {{2, {1}}};
+  EXPECT_EQ(peakBytes(net.problem, expand(net.problem, plan)), 300);
+  EXPECT_DOUBLE_EQ(simulate(net.problem, plan).makespan, 4 + 4 + 2);
+  EXPECT_EQ(messageOf(checkPlan(net.problem, plan, 300)), "");
+  // What the backward op reads comes between the ops where there is no room beside the one that runs again.
+  const Plan tight = withVisits(net.problem, 300, plan);
+  EXPECT_TRUE(tight.decisions[net.backward].absences.empty());
+  EXPECT_EQ(messageOf(checkPlan(net.problem, tight, 300)), "");
+  EXPECT_EQ(messageOf(checkTimeline(net.problem, tight, simulate(net.problem, tight))), "");
+  const Plan roomy = withVisits(net.problem, 500, plan);
+  EXPECT_FALSE(roomy.decisions[net.backward].absences.empty());
+  EXPECT_EQ(messageOf(checkPlan(net.problem, roomy, 500)), "");
+  EXPECT_EQ(messageOf(checkTimeline(net.problem, roomy, simulate(net.problem, roomy))), "");
+}
+
+TEST(Visits, AProblemSaysWhatIsDropped) {
+  Fetches net;
+  net.problem.ops[1].rerun.reset();
+  EXPECT_EQ(messageOf(checkProblem(net.problem)),
+            "buffer 2 'b2' visits the device for the first run of op 'op1', which lists it for others, too");
+  Updates other;
+  other.problem.buffers[2].dropped = true;
+  EXPECT_EQ(messageOf(checkProblem(other.problem)),
+            "buffer 2 'b2' is to be dropped, which is for what visits the device");
 }
 
 // Every strategy, whatever it does with the rest, within the memory that it was given.
