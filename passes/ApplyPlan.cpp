@@ -74,7 +74,8 @@ public:
            const Storages &storages)
       : step(step), plan(std::move(plan)), places(places), home(home), storages(storages), ops(plannedOps(step)),
         contents(forwardContents(step, storages)), handles(storages.all().size()),
-        inverters(invertedStorages(step, storages)), placed(step, this->plan, storages, ops, contents, inverters) {}
+        inverters(invertedStorages(step, storages)), placed(step, this->plan, storages, ops, contents, inverters),
+        visitors(storages, this->plan, places) {}
 
   int offloads = 0, packed = 0, recomputed = 0, inverted = 0;
 
@@ -94,6 +95,7 @@ public:
         newest.replace(viewedValue(contents[s]),
                        PackedMaskOp::create(before, contents[s].getLoc(), maskTypeOf(contents[s]), handles[s]));
       recomputeUpTo(before, position);
+      visitors.bringForOp(before, op, steps);
       newest.read(before, op);
       noteWrites(op);
       noteRun(op, op);
@@ -113,12 +115,12 @@ private:
       content[storages.of(result)] = result;
   }
 
-  /// The op, or one that runs again, is the next step.
-  void noteRun(Operation *original, Operation *op) {
+  /// The op, or one that runs again, is the next step. `before`: bytes in front of its workspace.
+  void noteRun(Operation *original, Operation *op, int64_t before = 0) {
     SmallVector<StringRef> names;
     for (int s : storages.writes(original))
       names.push_back(storages[s].name);
-    places.note(op, names, PlaceForm::Raw, steps++);
+    places.note(op, names, PlaceForm::Raw, steps++, before);
   }
 
   /// What lies where the content of a storage is once more, for the next step.
@@ -149,8 +151,8 @@ private:
   /// Offload, compress and encode, where the content is complete.
   void sendAway(OpBuilder &b, int s) {
     const planner::Decision &d = plan.decisions[s];
-    if (visitorOf(storages[s]))
-      return moveDeparture(b, storages[s]);
+    if (visitors.has(s))
+      return visitors.depart(b, s);
     Value value = newest.of(b, content.lookup(s));
     switch (d.action) {
     case Action::Offload:
@@ -186,8 +188,8 @@ private:
 
   /// Where other storages may have the bytes.
   void free(OpBuilder &b, Location loc, int s) {
-    if (visitorOf(storages[s]))
-      return moveAwait(b, storages[s]);
+    if (visitors.has(s))
+      return visitors.release(b, s);
     switch (plan.decisions[s].action) {
     case Action::Offload:
     case Action::Compress:
@@ -206,8 +208,8 @@ private:
   }
 
   void bringBack(OpBuilder &b, int s) {
-    if (visitorOf(storages[s]))
-      return noteReturn(moveArrival(b, storages[s]), s);
+    if (visitors.has(s))
+      return visitors.arrive(b, s, steps);
     const planner::Decision &d = plan.decisions[s];
     Value original = viewedValue(content.lookup(s)), now;
     const Location loc = original.getLoc();
@@ -242,13 +244,11 @@ private:
 
   void recompute(OpBuilder &b, Operation *op) {
     Operation *clone = b.clone(*op);
-    // Operands may be versions that the first run read: NewestValues knows their roots. The clone reads what is newest.
-    OpBuilder beforeClone(clone); // views that it reads are made again in front of it
-    newest.read(beforeClone, clone);
+    const int64_t fetched = visitors.readAgain(clone, newest, steps);
     attr::set<attr::Recompute>(clone, b.getUnitAttr());
     for (auto [first, again] : llvm::zip(op->getResults(), clone->getResults()))
       newest.set(first, again);
-    noteRun(op, clone);
+    noteRun(op, clone, fetched);
     ++recomputed;
   }
 
@@ -262,6 +262,7 @@ private:
   std::vector<Value> handles;                       ///< by storage
   llvm::MapVector<int, StorageInversion> inverters; ///< by storage
   PlacedAbsences placed;
+  const Visitors visitors;
   NewestValues newest;
   llvm::DenseMap<int, Value> content; ///< storage -> value written last, as the original names it
   size_t nextRecompute = 0;           ///< of the plan's segments, in order

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// home-variables: optimizer states whose home is not the device. Only the step's own updates touch them, so that each
-// comes right before its update and goes back right after it.
-// Adam's states are twice the bytes of the parameters, and idle but for one op a step. Without a home they are part of
-// the base, which no plan takes away.
+// home-variables: variables whose home is not the device, optimizer states and parameters. Each comes right before
+// every op that reads it, in steps and evaluations, and is dropped after it, or goes back where the op has changed it.
+// Adam's states are twice the bytes of the parameters, and idle but for one op a step; a parameter is used three times,
+// for its layer forward and backward and for its update. Without a home they are part of the base, which no plan takes
+// away.
 #include "passes/Passes.h"
 
 #include "ir/Buckets.h"
 #include "passes/analysis/Storages.h"
 #include "passes/planner/Profile.h"
 
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringSet.h"
 
 namespace sluice {
@@ -22,6 +25,18 @@ using namespace sluice::train;
 
 namespace {
 
+/// Whether an op does no more than look at its operand.
+bool isView(Operation *op) { return op->getNumResults() == 1 && viewSource(op->getResult(0)); }
+
+/// The ops that read a value, or a view of it, in program order of the value and then of each view.
+void findReaders(Value value, llvm::SetVector<Operation *> &readers) {
+  for (Operation *user : value.getUsers())
+    if (isView(user))
+      findReaders(user->getResult(0), readers);
+    else
+      readers.insert(user);
+}
+
 struct HomeVariables : sluice::impl::HomeVariablesBase<HomeVariables> {
   using HomeVariablesBase::HomeVariablesBase;
 
@@ -29,76 +44,140 @@ struct HomeVariables : sluice::impl::HomeVariablesBase<HomeVariables> {
   /// remark, since a user who named a home expects otherwise.
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    const auto steps = stepsOf(module);
-    if (home == Space::Device || steps.empty())
+    const Space home = states == Space::Device ? parameters : states;
+    if (home == Space::Device || stepsOf(module).empty())
       return;
+    if (parameters != Space::Device && parameters != home) {
+      module.emitError() << "optimizer states are at home in '" << factsOf(home).name << "', parameters in '"
+                         << factsOf(parameters).name << "'; give both one home";
+      return signalPassFailure();
+    }
     Result<planner::Profile> known = planner::loadDevice(device, profile, home);
     if (!known) {
       module.emitError() << known.error();
       return signalPassFailure();
     }
-    sentAny = false;
-    findWhatElseIsRead(module);
-    for (func::FuncOp step : steps)
-      for (auto update : llvm::make_early_inc_range(step.getOps<UpdateOp>()))
-        sendStates(update);
-    if (sentAny)
-      return;
-    module.emitRemark() << "no optimizer state leaves the device for " << factsOf(home).label << ": those below "
-                        << smallestMoved << " bytes and those that evaluation reads stay";
+    findWhatStays(module);
+    bool anyStates = false, anyParameters = false;
+    for (auto variable : module.getOps<VariableOp>()) {
+      if (!mayLeave(variable))
+        continue;
+      variable.setHome(factsOf(home).name);
+      (variable.getRole() == Role::Optimizer ? anyStates : anyParameters) = true;
+      ++variables;
+    }
+    for (auto function : module.getOps<func::FuncOp>())
+      bringVariables(function);
+    if (states != Space::Device && !anyStates)
+      module.emitRemark() << "no optimizer state leaves the device for " << factsOf(home).label << ": those below "
+                          << smallestMoved << " bytes stay";
+    if (parameters != Space::Device && !anyParameters)
+      module.emitRemark() << "no parameter leaves the device for " << factsOf(home).label
+                          << ": vectors and those below " << smallestMoved << " bytes stay";
   }
 
 private:
-  /// What is read by other ops than updates, in any function.
-  void findWhatElseIsRead(ModuleOp module) {
-    readElsewhere.clear();
-    module.walk([&](ReadOp read) {
-      if (!llvm::all_of(read->getUsers(), llvm::IsaPred<UpdateOp>))
-        readElsewhere.insert(read.getVariable());
-    });
+  /// What a function returns as it is stays, and what several ops change in turn.
+  void findWhatStays(ModuleOp module) {
+    stays.clear();
+    const auto note = [&](Value value) {
+      if (FlatSymbolRefAttr variable = variableOf(viewedValue(value)))
+        stays.insert(variable.getValue());
+    };
+    for (auto function : module.getOps<func::FuncOp>())
+      for (Operation &op : function.getBody().front()) {
+        if (isa<func::ReturnOp>(op))
+          llvm::for_each(op.getOperands(), note);
+        if (isa<ChangesVariables>(op))
+          for (Value result : op.getResults())
+            if (!result.use_empty())
+              note(result);
+      }
   }
 
-  /// The variable of a state that updates alone read, one in each step: averages are read by evaluation, too. Null: it
-  /// stays.
-  VariableOp sent(Value state) {
-    auto read = state.getDefiningOp<ReadOp>();
-    if (!read || bytes(state.getType()) < smallestMoved || !read->hasOneUse() ||
-        readElsewhere.contains(read.getVariable()))
-      return {};
-    auto variable = getOperation().lookupSymbol<VariableOp>(read.getVariable());
-    return variable && variable.getRole() == Role::Optimizer ? variable : VariableOp();
-  }
-
-  /// The copies as close to the update as can be: apply-plan moves them apart where the plan has room. All states leave
-  /// before compute waits for the first, so that their copies run one behind the other.
-  void sendStates(UpdateOp update) {
-    OpBuilder before(update), after(update->getContext());
-    after.setInsertionPointAfter(update);
-    SmallVector<Value> stored;
-    for (auto [result, operand] : llvm::enumerate(update->getOpOperands().take_back(update.getNumResults()))) {
-      VariableOp variable = sent(operand.get());
-      if (!variable)
-        continue;
-      variable.setHome(factsOf(home).name);
-      auto read = operand.get().getDefiningOp<ReadOp>();
-      auto type = cast<RankedTensorType>(operand.get().getType());
-      auto handle = HostHandleType::get(type.getContext(), type);
-      Location loc = read.getLoc();
-      Value there = ReadOp::create(before, loc, handle, read.getVariable());
-      operand.set(PrefetchOp::create(before, loc, type, there));
-      read.erase();
-      stored.push_back(OffloadOp::create(after, loc, handle, update.getResult(result), StringAttr(),
-                                         after.getStringAttr(factsOf(home).name),
-                                         FlatSymbolRefAttr::get(variable.getSymNameAttr())));
-      ++variables;
-      sentAny = true;
+  /// Whether it is large, and of what was given a home: optimizer states, averages among them; parameters, those that
+  /// are held fixed among them. Vectors of these, biases and scales, are few bytes, and inversions read them.
+  bool mayLeave(VariableOp variable) const {
+    const bool isMatrix =
+        cast<RankedTensorType>(variable.getType()).getRank() > 1 || attr::has<attr::Quantized>(variable);
+    if (stays.contains(variable.getSymName()) || bytes(variable.getType()) < smallestMoved)
+      return false;
+    switch (variable.getRole()) {
+    case Role::Optimizer:
+      return states != Space::Device;
+    case Role::Parameter:
+    case Role::Constant:
+      return parameters != Space::Device && isMatrix;
+    case Role::State: // steps change them as they go, evaluations store keys and values in them
+    case Role::Gradient:
+      return false;
     }
-    for (Value handle : stored)
-      AwaitOp::create(after, update.getLoc(), handle);
+    return false;
   }
 
-  bool sentAny = false;
-  llvm::StringSet<> readElsewhere;
+  /// By op, what it reads: for an update the parameter and its states.
+  void bringVariables(func::FuncOp function) {
+    llvm::MapVector<Operation *, SmallVector<ReadOp>> readsOf;
+    SmallVector<ReadOp> reads;
+    for (auto read : function.getOps<ReadOp>())
+      if (auto variable = getOperation().lookupSymbol<VariableOp>(read.getVariable()); variable && variable.getHome())
+        reads.push_back(read);
+    for (ReadOp read : reads) {
+      llvm::SetVector<Operation *> readers;
+      findReaders(read.getResult(), readers);
+      for (Operation *reader : readers)
+        readsOf[reader].push_back(read);
+    }
+    for (auto &[reader, list] : readsOf)
+      bring(reader, list);
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(function.getBody().front())))
+      if (op.use_empty() && (isView(&op) || llvm::is_contained(reads, &op)))
+        op.erase();
+  }
+
+  /// The copies as close to the op as can be: apply-plan moves them apart where the plan has room. All that it has
+  /// changed leaves before compute waits for the first, so that their copies run one after the other.
+  void bring(Operation *reader, ArrayRef<ReadOp> reads) {
+    OpBuilder before(reader), after(reader->getContext());
+    for (ReadOp read : reads) {
+      auto type = cast<RankedTensorType>(read.getResult().getType());
+      Value there =
+          ReadOp::create(before, read.getLoc(), HostHandleType::get(type.getContext(), type), read.getVariable());
+      Value here = PrefetchOp::create(before, read.getLoc(), type, there);
+      for (OpOperand &operand : reader->getOpOperands())
+        if (viewedValue(operand.get()) == read.getResult())
+          operand.set(viewOf(before, operand.get(), here));
+    }
+    after.setInsertionPointAfter(reader);
+    SmallVector<Value> stored;
+    if (auto changes = dyn_cast<ChangesVariables>(reader))
+      for (OpResult result : reader->getResults())
+        if (auto arrival =
+                reader->getOperand(changes.changedOperand(result.getResultNumber())).getDefiningOp<PrefetchOp>())
+          stored.push_back(store(after, result, arrival));
+    for (Value handle : stored)
+      AwaitOp::create(after, reader->getLoc(), handle);
+  }
+
+  /// What `value`, a view of a variable, is of `here`.
+  static Value viewOf(OpBuilder &b, Value value, Value here) {
+    if (!viewSource(value))
+      return here;
+    Operation *view = value.getDefiningOp();
+    Value source = viewOf(b, view->getOperand(0), here);
+    Operation *copy = b.clone(*view);
+    copy->setOperand(0, source);
+    return copy->getResult(0);
+  }
+
+  static Value store(OpBuilder &b, OpResult result, PrefetchOp arrival) {
+    auto read = arrival.getHandle().getDefiningOp<ReadOp>();
+    auto variable = SymbolTable::lookupNearestSymbolFrom<VariableOp>(read, read.getVariableAttr());
+    return OffloadOp::create(b, read.getLoc(), arrival.getHandle().getType(), result, StringAttr(),
+                             variable.getHomeAttr(), read.getVariableAttr());
+  }
+
+  llvm::StringSet<> stays;
 };
 
 } // namespace

@@ -18,7 +18,7 @@
 // | pad-products (cuda, 16 bits) | train.cast of weights, no stages | products of whole rows of 128 bytes, `classes` of losses | functions | an error: there are stages |
 // | linearize | final types: what works in place has one type | `train.stage`, `train.in_place`, pieces | functions | an error of the three passes above, which would change types |
 // | estimate-cost | kernels; storages as linearize leaves them | `train.cost`, `train.algorithm`, `train.engines` | functions | an error: the op has no kernel |
-// | home-variables (--state-home) | updates, `train.cost` | variables with a home, their copies around updates | @step | no error: states stay where it did not run |
+// | home-variables (--state-home, --parameter-home) | updates, `train.cost` | variables with a home, their copies around the ops that read them | functions | no error: variables stay where it did not run |
 // | plan-memory | `train.cost`, `train.stage`: an op without takes no time | `train.plan`, `train.lossy` | functions: @evaluate by `keep` | an error where ops have no kernels; none where they have no costs |
 // | apply-plan | `train.plan` of just these ops | memory ops, clones, `train.offsets` | functions | an error: no plan, or a storage or op of it that is not there |
 // | schedule-streams | kernels; `train.in_place`, without which there are more bytes | a sched.program for each function, which stays as `NAME.planned` | functions | an error: the op has no kernel |

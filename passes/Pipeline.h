@@ -29,14 +29,15 @@ struct PipelineOptions {
   bool oneMemory = false;          ///< the budget is of both arenas together, so that nothing is offloaded to the host
   Space home = Space::Host;        ///< arena of what is offloaded
   Space stateHome = Space::Device; ///< arena of optimizer states
-  int64_t workspaceLimit = 0;      ///< bytes; 0: follows from the model, see estimate-cost
-  int threads = 0;                 ///< of host programs; 0: this machine's
-  bool keyCache = false;           ///< evaluations store keys and values, for a function of one token a text
-  bool groupLaunches = false;      ///< runs of one kind in one launch, where that takes no more memory
-  int64_t parts = 1;               ///< of the rows of the largest loss (sluice-split)
-  int64_t batchParts = 1;          ///< of the batch (sluice-split-batch)
-  int64_t partsAbove = 0;          ///< bytes of samples that an op in parts of the batch reads and writes at least
-  bool choosesParts = false;       ///< more parts where a budget has no plan with these
+  Space parameterHome = Space::Device; ///< arena of parameters; where neither is the device, the same one
+  int64_t workspaceLimit = 0;          ///< bytes; 0: follows from the model, see estimate-cost
+  int threads = 0;                     ///< of host programs; 0: this machine's
+  bool keyCache = false;               ///< evaluations store keys and values, for a function of one token a text
+  bool groupLaunches = false;          ///< runs of one kind in one launch, where that takes no more memory
+  int64_t parts = 1;                   ///< of the rows of the largest loss (sluice-split)
+  int64_t batchParts = 1;              ///< of the batch (sluice-split-batch)
+  int64_t partsAbove = 0;              ///< bytes of samples that an op in parts of the batch reads and writes at least
+  bool choosesParts = false;           ///< more parts where a budget has no plan with these
   bool hasParts() const { return parts > 1 || batchParts > 1 || choosesParts; }
   bool fuseEpilogues = false; ///< what BatchNorm asks of convolutions' results is theirs to compute
   int ranks = 2;              ///< of a program for several: how many plans are made for

@@ -37,6 +37,8 @@ struct PipelineWords : PassPipelineOptions<PipelineWords> {
                      HomeWords()};
   Option<Space> stateHome{*this, "state-home", llvm::cl::desc("arena of optimizer states"),
                           llvm::cl::init(Space::Device), HomeWords()};
+  Option<Space> parameterHome{*this, "parameter-home", llvm::cl::desc("arena of parameters"),
+                              llvm::cl::init(Space::Device), HomeWords()};
   Option<int64_t> workspaceLimit{*this, "workspace-limit",
                                  llvm::cl::desc("largest workspace in bytes; 0: follows from the step"),
                                  llvm::cl::init(0)};
@@ -71,6 +73,7 @@ struct PipelineWords : PassPipelineOptions<PipelineWords> {
     result.oneMemory = oneMemory;
     result.home = home;
     result.stateHome = stateHome;
+    result.parameterHome = parameterHome;
     result.workspaceLimit = workspaceLimit;
     result.parts = parts;
     result.batchParts = batchParts;

@@ -61,16 +61,19 @@ def EstimateCost : Pass<"sluice-estimate-cost", "::mlir::ModuleOp"> {
 }
 
 def HomeVariables : Pass<"sluice-home-variables", "::mlir::ModuleOp"> {
-  let summary = "optimizer states live in another arena than the device's";
+  let summary = "optimizer states and parameters live in another arena than the device's";
   let description = [{
-    States of 4 KiB and more that only their update touches get the `home`: they come before the update and go back after it. Averages stay, which
-    evaluation reads. Plans have these copies (`planner::Buffer::visits`), and apply-plan moves them away from the update where there is room.
+    Optimizer states of 4 KiB and more, averages among them, have the home `states`; parameters that are no vectors, those that are held fixed among them, the home `parameters`.
+    They come before each op that reads them, in steps and in evaluations, and are dropped after it; what an update changes goes back. What a function returns as it is stays.
+    Plans have these copies (`planner::Buffer::visits`), and apply-plan moves them away from the op where there is room. An op that runs again fetches what it reads again.
+
+    - Both homes are one, or one of them is the device.
 
     ```mlir
     %m = train.read @"w/momentum" : tensor<64x64xf32>
     %w2, %m2 = train.update(%dw, %w, %m) rule(sgd) : tensor<64x64xf32>
     ```
-    becomes, with `home=storage`,
+    becomes, with `states=storage`,
     ```mlir
     %h = train.read @"w/momentum" : !train.host<tensor<64x64xf32>>
     %m = train.prefetch %h : (!train.host<tensor<64x64xf32>>) -> tensor<64x64xf32>
@@ -80,10 +83,11 @@ def HomeVariables : Pass<"sluice-home-variables", "::mlir::ModuleOp"> {
     ```
   }];
   let dependentDialects = ["::sluice::train::TrainDialect"];
-  let options = [Option<"home", "home", "Space", "Space::Device", "arena of optimizer states", "HomeWords()">,
+  let options = [Option<"states", "states", "Space", "Space::Device", "arena of optimizer states", "HomeWords()">,
+                 Option<"parameters", "parameters", "Space", "Space::Device", "arena of parameters", "HomeWords()">,
                  Option<"device", "device", "std::string", "\"host\"", "device profile: a shipped name or a .json file">,
                  Option<"profile", "profile", "std::string", "", "measured times and rates, a .json file">];
-  let statistics = [Statistic<"variables", "variables", "states that are at home elsewhere">];
+  let statistics = [Statistic<"variables", "variables", "that are at home elsewhere">];
 }
 
 def PlanMemory : Pass<"sluice-plan-memory", "::mlir::ModuleOp"> {

@@ -112,7 +112,7 @@ void Scheduler::prefetch(train::PrefetchOp op) {
   auto packing = op.getHandle().getDefiningOp<train::OffloadOp>(); // of a variable none has to be
   const Stream stream = sched::streamFrom(packing ? spaceOf(packing) : sched::spaceOf(storages[source].arena));
   clocks.waitForCompute(loc, stream, storages[target].name + "_free");
-  if (packing)
+  if (packed.contains(source)) // by a new value of the variable, too
     clocks.wait(loc, stream, packed[source]);
   copiedIn[target] =
       copy(loc, stream, buffers.of(source), buffers.of(target), packing, readVersions[0], content.lookup(target).first);

@@ -62,18 +62,31 @@ std::vector<std::string> unitMeant(const std::string &budget, bool shares) {
           (shares && number <= mostPercent ? "%" : "MiB") + "?"};
 }
 
-Status takeStateHome(const std::string &word, PipelineOptions &pipeline) {
-  pipeline.stateHome = homeOf(word);
-  const ArenaFacts &home = factsOf(pipeline.stateHome);
-  const bool isHost = pipeline.target == Target::Host;
+static Status takeHome(const std::string &flag, const char *what, const std::string &word, Target target, Space &into) {
+  into = homeOf(word);
+  const ArenaFacts &home = factsOf(into);
+  const bool isHost = target == Target::Host;
   if (home.space == Space::Device && word != home.name)
-    return Error{"--state-home takes device, host or storage, not '" + word + "'"};
+    return Error{flag + " takes device, host or storage, not '" + word + "'"};
   if (isHost && home.space == Space::Host)
-    return Error{
-        "--state-home=host is for --target=cuda: on the host it is the same memory; a file is --state-home=storage"};
+    return Error{flag + "=host is for --target=cuda: on the host it is the same memory; a file is " + flag +
+                 "=storage"};
   if (!isHost && !home.onCuda)
-    return Error{"--state-home=" + word +
-                 " is for --target=host; with cuda states may live in host memory, --state-home=host"};
+    return Error{flag + "=" + word + " is for --target=host; with cuda " + what + " may live in host memory, " + flag +
+                 "=host"};
+  return Success{};
+}
+
+Status takeHomes(const std::string &states, const std::string &parameters, DriverOptions &options) {
+  PipelineOptions &pipeline = options.pipeline;
+  if (Status taken = takeHome("--state-home", "states", states, pipeline.target, pipeline.stateHome); !taken)
+    return taken;
+  if (Status taken = takeHome("--parameter-home", "parameters", parameters, pipeline.target, pipeline.parameterHome);
+      !taken)
+    return taken;
+  if (pipeline.parameterHome != Space::Device && options.spec.shares > 0)
+    return Error{"--parameter-home is not available yet with --shard: all ranks gather parameters where they were "
+                 "updated; leave one of them out"};
   return Success{};
 }
 

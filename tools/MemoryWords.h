@@ -17,8 +17,13 @@ Status takeMemory(const std::string &hostBudget, const std::string &workspaceLim
 /// Of a budget that is too small: a note with the unit that was probably meant, a percentage only where `shares` of
 /// memory are taken; none for what is no small number without a unit.
 std::vector<std::string> unitMeant(const std::string &budget, bool shares);
-/// --state-home, once the target is known.
-Status takeStateHome(const std::string &word, PipelineOptions &pipeline);
+constexpr const char
+    *stateHomeHelp = "where optimizer states live between updates: device; storage, the file of --offload-to (host); "
+                     "or host, its memory (cuda) (default device)",
+    *parameterHomeHelp = "where parameters live between the ops that use them, each fetched for its op: device, "
+                         "storage (host) or host (cuda), as --state-home (default device)";
+/// --state-home and --parameter-home, once the target and --shard are known.
+Status takeHomes(const std::string &states, const std::string &parameters, DriverOptions &options);
 
 /// --parts: a number of parts of the largest loss's rows, or auto; empty: one.
 Status takeParts(const std::string &word, PipelineOptions &pipeline);

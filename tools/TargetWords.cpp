@@ -174,6 +174,7 @@ static Status refuseTurns(const DriverOptions &o) {
         {o.spec.adapter.has_value(), "--adapter"},
         {o.maxBatch, "--max-batch"},
         {o.pipeline.stateHome != Space::Device, "--state-home"},
+        {o.pipeline.parameterHome != Space::Device, "--parameter-home"},
         {o.pipeline.errorBudget > 0, "--error-budget"},
         {o.pipeline.hasParts(), "--parts"},
         {o.emit == Emit::Report, "--emit=report"},

@@ -44,6 +44,22 @@ static bool leavesBetween(train::DecisionAttr row) {
   });
 }
 
+/// How many variables are at home elsewhere, a line for states and one for parameters.
+static std::string explainHomes(ModuleOp module) {
+  std::map<std::pair<Space, bool>, std::pair<int64_t, int64_t>> away; // number and bytes
+  for (auto variable : module.getOps<train::VariableOp>())
+    if (variable.getHome()) {
+      auto &[count, bytes] = away[{variable.arena(), variable.getRole() != train::Role::Optimizer}];
+      ++count, bytes += train::bytes(variable.getType());
+    }
+  std::string text;
+  for (auto [of, sum] : away)
+    text += std::to_string(sum.first) + (of.second ? " parameters of " : " optimizer states of ") +
+            mebibytes(sum.second) + " are at home in " + factsOf(of.first).label + ", each on the device around " +
+            (of.second ? "the ops that use it\n" : "its update\n");
+  return text;
+}
+
 /// How many variables lie in each form of fewer bits, a line each.
 static std::string explainForms(ModuleOp module) {
   struct Sum {
@@ -121,14 +137,7 @@ std::string sluice::explain(ModuleOp module) {
   out << llvm::formatv(
       "keep needs {0}, of which {1} live through the whole step; no plan of whole tensors goes below {2}\n",
       mebibytes(plan.getKeepArena()), mebibytes(plan.getBase()), mebibytes(plan.getFloor()));
-  std::map<Space, std::pair<int64_t, int64_t>> away; // number and bytes of variables
-  for (auto variable : module.getOps<train::VariableOp>())
-    if (variable.getHome())
-      away[variable.arena()].first++, away[variable.arena()].second += train::bytes(variable.getType());
-  for (auto [home, states] : away)
-    out << states.first << " optimizer states of " << mebibytes(states.second) << " are at home in "
-        << factsOf(home).label << ", each on the device around its update\n";
-  out << explainForms(module);
+  out << explainHomes(module) << explainForms(module);
   if (auto parts = module->getAttrOfType<StringAttr>(train::partsAttribute))
     out << printable(parts.getValue().str()) << ", one after the other, forward and backward\n";
   if (lossy.budget > 0)

@@ -57,7 +57,7 @@ LogicalResult PlacedAbsences::checkBetween(int s, const planner::Decision &d, co
   return success();
 }
 
-/// A visitor is there while its op runs, and its copies are the ones that stand around it, raw.
+/// A visitor is there while its op runs, which may only read it, and its copies are the ones that stand around it, raw.
 LogicalResult PlacedAbsences::checkVisit(int s, const planner::Decision &d) {
   const int count = ops.size();
   const planner::Absence &away = d.absences.front();
@@ -65,8 +65,10 @@ LogicalResult PlacedAbsences::checkVisit(int s, const planner::Decision &d) {
     return refuse(s, d) << (d.codec ? " with " + codecName(d.codec) : "") << ", " << d.absences.size()
                         << " times; it is at home elsewhere, comes once a step and goes as it is";
   const bool inOrder = away.returnAfter < away.neededBy && away.freeBefore > away.leaveAfter;
-  if (!inOrder || away.freeBefore > count || writtenBefore(s, count) > away.leaveAfter ||
-      writtenBefore(s, away.neededBy) >= 0)
+  const auto uses = [&](Operation *op) { return touches(op, s); };
+  const auto first = llvm::find_if(ops, uses), end = llvm::find_if(llvm::reverse(ops), uses).base();
+  if (!inOrder || away.freeBefore > count || end - ops.begin() > away.leaveAfter + 1 ||
+      first - ops.begin() < away.neededBy)
     return step.emitError() << "the plan lets '" << storages[s].name << "' come after op " << away.returnAfter
                             << " and leave before op " << away.freeBefore << " of " << count
                             << ", and it is not there when it is used";

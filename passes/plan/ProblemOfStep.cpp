@@ -4,6 +4,7 @@
 
 #include "passes/plan/BufferActions.h"
 #include "passes/planner/Packings.h"
+#include "passes/planner/Simulate.h"
 
 #include "ir/RuntimeTypes.h"
 
@@ -69,6 +70,8 @@ private:
     buffer.bytes = storage.bytes;
     if (VariableOp variable = visitorOf(storage)) {
       buffer.visits = true;
+      buffer.dropped = llvm::none_of(
+          storage.values, [](Value value) { return isa_and_nonnull<ChangesVariables>(value.getDefiningOp()); });
       problem.visitorsHome = variable.arena();
       problem.visitorsLink = linkTo(variable.arena());
     }
@@ -120,11 +123,31 @@ private:
       planned.exchange = std::exchange(planned.seconds, 0);
     }
     planned.reads = transient(storages.reads(op));
-    // What comes from a variable's home for this op is there when it runs, as if it had made it.
-    llvm::erase_if(planned.reads, [&](int buffer) { return problem.buffers[buffer].visits; });
     planned.writes = transient(storages.writes(op));
     planned.recomputable = isForward(op) && isa<Recomputable>(op);
+    addVisitors(planned);
     problem.ops.push_back(std::move(planned));
+  }
+
+  /// What comes from a variable's home for this op is there when it runs, as if it had made it. When the op runs again
+  /// it comes again, just for that run, and lies in the op's workspace (PlannedPlaces).
+  void addVisitors(planner::Op &op) const {
+    const std::vector<int> made = op.writes;
+    const auto visits = [&](int buffer) { return problem.buffers[buffer].visits; };
+    for (int buffer : op.reads)
+      if (visits(buffer) && !llvm::is_contained(op.writes, buffer))
+        op.writes.push_back(buffer);
+    llvm::erase_if(op.reads, visits);
+    if (!op.recomputable || op.writes.size() == made.size())
+      return;
+    planner::Rerun rerun{op.seconds, slotBytes(op.workspace), op.reads, made};
+    for (const planner::Alternative &other : op.alternatives) // whichever a plan takes
+      rerun.workspace = std::max(rerun.workspace, slotBytes(other.workspace));
+    for (int buffer : ArrayRef(op.writes).drop_front(made.size())) {
+      rerun.workspace += slotBytes(problem.buffers[buffer].bytes);
+      rerun.seconds += planner::copySeconds(problem, buffer, {}, false);
+    }
+    op.rerun = std::move(rerun);
   }
 
   /// An activation is written by forward ops and read by backward ops.
@@ -156,7 +179,7 @@ private:
   /// A weight rounded for the step is no feature map: rounding it again costs less than any copy.
   void markRoundedWeights(func::FuncOp step) {
     for (auto cast : step.getOps<CastOp>())
-      if (int buffer = bufferOf[storages.of(cast.getY())]; buffer >= 0 && cast.getX().getDefiningOp<ReadOp>())
+      if (int buffer = bufferOf[storages.of(cast.getY())]; buffer >= 0 && variableOf(cast.getX()))
         problem.buffers[buffer].offloadable = false;
   }
 

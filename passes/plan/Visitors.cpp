@@ -2,19 +2,38 @@
 // Moves what stands around a visitor's op, see Visitors.h.
 #include "passes/plan/Visitors.h"
 
+#include "llvm/ADT/SetVector.h"
+
 using namespace mlir;
 using namespace sluice;
 using namespace sluice::train;
 
-/// The read goes along: its handle must be made before the copy.
-PrefetchOp sluice::moveArrival(OpBuilder &b, const Storage &visitor) {
-  auto arrival = visitor.values.front().getDefiningOp<PrefetchOp>();
-  for (Operation *op : {arrival.getHandle().getDefiningOp(), arrival.getOperation()})
-    op->moveBefore(b.getInsertionBlock(), b.getInsertionPoint());
-  return arrival;
+/// Null for values that do not come from a variable's home.
+static PrefetchOp arrivalOf(Value value) {
+  auto arrival = value.getDefiningOp<PrefetchOp>();
+  return arrival && arrival.getHandle().getDefiningOp<ReadOp>() ? arrival : PrefetchOp();
 }
 
-/// Null for what nobody stores.
+/// Views stay where they are, in front of their readers, unless that is before what they look at.
+static void moveViewsAfter(OpBuilder &b, Value source) {
+  for (Operation *user : llvm::to_vector(source.getUsers()))
+    if (user->getNumResults() == 1 && viewSource(user->getResult(0)) == source &&
+        user->isBeforeInBlock(source.getDefiningOp())) {
+      user->moveBefore(b.getInsertionBlock(), b.getInsertionPoint());
+      moveViewsAfter(b, user->getResult(0));
+    }
+}
+
+void Visitors::arrive(OpBuilder &b, int storage, int step) const {
+  auto arrival = storages[storage].values.front().getDefiningOp<PrefetchOp>();
+  for (Operation *op : {arrival.getHandle().getDefiningOp(), arrival.getOperation()})
+    if (b.getInsertionPoint() != Block::iterator(op)) // else it stands there
+      op->moveBefore(b.getInsertionBlock(), b.getInsertionPoint());
+  moveViewsAfter(b, arrival.getX());
+  places.note(arrival, {storages[storage].name}, PlaceForm::Raw, step);
+}
+
+/// Null for what is dropped.
 static OffloadOp departureOf(const Storage &visitor) {
   for (Value value : visitor.values)
     for (Operation *user : value.getUsers())
@@ -23,8 +42,8 @@ static OffloadOp departureOf(const Storage &visitor) {
   return {};
 }
 
-void sluice::moveDeparture(OpBuilder &b, const Storage &visitor) {
-  OffloadOp home = departureOf(visitor);
+void Visitors::depart(OpBuilder &b, int storage) const {
+  OffloadOp home = departureOf(storages[storage]);
   if (!home)
     return;
   if (b.getInsertionPoint() != Block::iterator(home)) // else it stands there
@@ -32,8 +51,41 @@ void sluice::moveDeparture(OpBuilder &b, const Storage &visitor) {
   b.setInsertionPointAfter(home);
 }
 
-void sluice::moveAwait(OpBuilder &b, const Storage &visitor) {
-  OffloadOp home = departureOf(visitor);
+void Visitors::release(OpBuilder &b, int storage) const {
+  OffloadOp home = departureOf(storages[storage]);
   for (Operation *await : home ? llvm::to_vector(home->getUsers()) : SmallVector<Operation *>())
     await->moveBefore(b.getInsertionBlock(), b.getInsertionPoint());
+}
+
+void Visitors::bringForOp(OpBuilder &before, Operation *op, int step) const {
+  llvm::SmallSetVector<int, 4> read;
+  for (int s : storages.reads(op))
+    if (plan.decisions[s].action == planner::Action::Keep && has(s))
+      read.insert(s);
+  for (int s : read)
+    arrive(before, s, step);
+}
+
+// Operands may be versions that the first run read: NewestValues knows their roots. Others that read the same variable
+// have copies of their own, so that nothing of this one is newest afterwards.
+int64_t Visitors::readAgain(Operation *clone, NewestValues &newest, int step) const {
+  OpBuilder before(clone); // views that it reads are made again in front of it, too
+  llvm::SmallSetVector<Value, 4> roots;
+  for (Value operand : clone->getOperands())
+    if (Value root = viewedValue(operand); arrivalOf(root))
+      roots.insert(root);
+  int64_t taken = 0;
+  for (Value root : roots) {
+    PrefetchOp arrival = arrivalOf(root);
+    Operation *there = before.clone(*arrival.getHandle().getDefiningOp());
+    auto again = cast<PrefetchOp>(before.clone(*arrival));
+    again.getHandleMutable().assign(there->getResult(0));
+    places.noteInWorkspace(again, taken, step);
+    taken += slotBytes(bytes(root.getType()));
+    newest.set(root, again.getX());
+  }
+  newest.read(before, clone);
+  for (Value root : roots)
+    newest.set(root, Value());
+  return taken;
 }

@@ -323,15 +323,17 @@ TEST_P(CallMutation, CopiesMoveWhatWasPlanned) {
   EXPECT_GE(total, 1u); // the next batch's
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, CallMutation,
-                         testing::Values(Case{"resnet", "vdnn-all", ""}, Case{"vgg", "superneurons", "65%act"},
-                                         Case{"unet", "capuchin", "70%act"},
-                                         Case{"vgg", "vdnn-all,codec=zvc:pool=4KiB", ""},
-                                         Case{"resnet", "freelunch,buffers=2,hybrid=1", ""},
-                                         Case{"leaky", "hascoet", ""}, Case{"gpt", "mixed", "70%act"},
-                                         Case{"lstm", "mixed", "90%act"},
-                                         Case{"vgg", "vdnn-all", "", Space::Host, Space::Storage},
-                                         Case{"gpt", "vdnn-all", "", Space::Host, Space::Device, 2}),
-                         nameOf);
+INSTANTIATE_TEST_SUITE_P(
+    Models, CallMutation,
+    testing::Values(Case{"resnet", "vdnn-all", ""}, Case{"vgg", "superneurons", "65%act"},
+                    Case{"unet", "capuchin", "70%act"}, Case{"vgg", "vdnn-all,codec=zvc:pool=4KiB", ""},
+                    Case{"resnet", "freelunch,buffers=2,hybrid=1", ""}, Case{"leaky", "hascoet", ""},
+                    Case{"gpt", "mixed", "70%act"}, Case{"lstm", "mixed", "90%act"},
+                    Case{"vgg", "vdnn-all", "", Space::Host, Space::Storage},
+                    Case{"vgg", "keep", "", Space::Host, Space::Storage, 1, Space::Storage},
+                    Case{"vgg", "chen", "", Space::Host, Space::Device, 1, Space::Storage},
+                    Case{"bottleneck", "mixed", "60%act", Space::Host, Space::Storage, 1, Space::Storage},
+                    Case{"gpt", "vdnn-all", "", Space::Host, Space::Device, 2}),
+    nameOf);
 
 } // namespace

@@ -19,6 +19,7 @@ struct Case {
   const char *model, *strategy, *budget;
   Space home = Space::Host, states = Space::Device;
   int64_t parts = 1; ///< of the rows of a text model's loss; 1: the loss is one of classes
+  Space parameters = Space::Device;
 };
 inline void PrintTo(const Case &c, std::ostream *os) { *os << c.model << " " << c.strategy << " " << c.budget; }
 
@@ -36,6 +37,7 @@ protected:
     options.budget = GetParam().budget;
     options.home = GetParam().home;
     options.stateHome = GetParam().states;
+    options.parameterHome = GetParam().parameters;
     options.parts = GetParam().parts;
     options.allowLossy = "zfp,fp16,int8,invert";
     PlanningFailure cause;
@@ -136,6 +138,8 @@ inline std::string nameOf(const testing::TestParamInfo<Case> &info) {
     name += std::string("_") + factsOf(info.param.home).name;
   if (info.param.states != Space::Device)
     name += std::string("_states_") + factsOf(info.param.states).name;
+  if (info.param.parameters != Space::Device)
+    name += std::string("_parameters_") + factsOf(info.param.parameters).name;
   if (info.param.parts > 1)
     name += "_parts";
   std::replace_if(name.begin(), name.end(), [](char c) { return !std::isalnum(c); }, '_');

@@ -229,18 +229,21 @@ TEST_P(StepMutation, RangesMayNotShift) {
   EXPECT_GE(total, 10u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, StepMutation,
-                         testing::Values(Case{"resnet", "vdnn-all", ""}, Case{"vgg", "superneurons", "65%act"},
-                                         Case{"densenet", "superneurons", "65%act"}, Case{"unet", "capuchin", "70%act"},
-                                         Case{"resnet", "freelunch,buffers=2,hybrid=1", ""},
-                                         Case{"leaky", "hascoet", ""}, Case{"vgg", "gist", ""},
-                                         Case{"leaky", "greedy,every=1,min-copy=1", "30%act"},
-                                         Case{"slabs", "vdnn-all", ""}, Case{"vgg", "vdnn-all", "", Space::Storage},
-                                         Case{"mlp", "keep", "", Space::Host, Space::Storage},
-                                         Case{"vgg", "vdnn-all", "", Space::Host, Space::Storage},
-                                         Case{"vgg", "vdnn-all", "", Space::Host, Space::Host},
-                                         Case{"densenet", "superneurons", "65%act", Space::Storage},
-                                         Case{"gpt", "vdnn-all", "", Space::Host, Space::Device, 2}),
-                         nameOf);
+INSTANTIATE_TEST_SUITE_P(
+    Models, StepMutation,
+    testing::Values(Case{"resnet", "vdnn-all", ""}, Case{"vgg", "superneurons", "65%act"},
+                    Case{"densenet", "superneurons", "65%act"}, Case{"unet", "capuchin", "70%act"},
+                    Case{"resnet", "freelunch,buffers=2,hybrid=1", ""}, Case{"leaky", "hascoet", ""},
+                    Case{"vgg", "gist", ""}, Case{"leaky", "greedy,every=1,min-copy=1", "30%act"},
+                    Case{"slabs", "vdnn-all", ""}, Case{"vgg", "vdnn-all", "", Space::Storage},
+                    Case{"mlp", "keep", "", Space::Host, Space::Storage},
+                    Case{"vgg", "vdnn-all", "", Space::Host, Space::Storage},
+                    Case{"vgg", "keep", "", Space::Host, Space::Storage, 1, Space::Storage},
+                    Case{"vgg", "chen", "", Space::Host, Space::Device, 1, Space::Storage},
+                    Case{"bottleneck", "mixed", "60%act", Space::Host, Space::Storage, 1, Space::Storage},
+                    Case{"vgg", "vdnn-all", "", Space::Host, Space::Host},
+                    Case{"densenet", "superneurons", "65%act", Space::Storage},
+                    Case{"gpt", "vdnn-all", "", Space::Host, Space::Device, 2}),
+    nameOf);
 
 } // namespace
