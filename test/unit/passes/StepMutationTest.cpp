@@ -243,7 +243,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"bottleneck", "mixed", "60%act", Space::Host, Space::Storage, 1, Space::Storage},
                     Case{"vgg", "vdnn-all", "", Space::Host, Space::Host},
                     Case{"densenet", "superneurons", "65%act", Space::Storage},
-                    Case{"gpt", "vdnn-all", "", Space::Host, Space::Device, 2}),
+                    Case{"gpt", "vdnn-all", "", Space::Host, Space::Device, 2},
+                    Case{"resnet", "mixed", "70%act", Space::Host, Space::Device, 1, Space::Device, 2}),
     nameOf);
 
 } // namespace
