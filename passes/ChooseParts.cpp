@@ -82,16 +82,16 @@ private:
     return held;
   }
 
-  /// Twice as many parts while that helps, of all ops and of the large ones.
+  /// Twice as many parts until there is a plan, and while that helps, of all ops and of the large ones.
   void tryBatch(int64_t above) {
     for (options.partsAbove = 0;; options.partsAbove = above) {
-      int useless = 0;
-      for (options.batchParts = 2; options.batchParts <= mostBatchParts && useless < 2; options.batchParts *= 2) {
+      for (options.batchParts = 2; options.batchParts <= mostBatchParts; options.batchParts *= 2) {
         Try parted = tried(options);
-        if (failed(parted.result) && !parted.cause.smallestBudget)
+        const bool planned = succeeded(parted.result);
+        if (!planned && !parted.cause.smallestBudget)
           break; // more parts than samples
-        const bool hadPlan = succeeded(best.result), hasPlan = succeeded(parted.result);
-        useless += !take(std::move(parted)) && (hadPlan || hasPlan);
+        if (!take(std::move(parted)) && planned)
+          break;
       }
       if (options.partsAbove == above)
         break;

@@ -61,7 +61,7 @@ Trial tryBatch(const DriverOptions &options, OnnxFile &file, int64_t batch) {
 int printMaxBatch(const DriverOptions &options, OnnxFile &file) {
   // Beyond this no index of a tensor would fit anyway.
   constexpr int64_t most = int64_t(1) << 24;
-  int64_t low = 0, high = 1;
+  int64_t low = 0, high = options.pipeline.batchParts; // no fewer samples than parts
   Trial best, above;
   for (; high <= most; high *= 2) {
     Trial trial = tryBatch(options, file, high);
@@ -75,7 +75,8 @@ int printMaxBatch(const DriverOptions &options, OnnxFile &file) {
     low = high;
   }
   if (low == 0) {
-    fail("sluicec", 3, options.model + ": not even batch 1 fits a budget of " + options.pipeline.budget);
+    fail("sluicec", 3,
+         options.model + ": not even batch " + std::to_string(high) + " fits a budget of " + options.pipeline.budget);
     std::cerr << "smallest feasible budget: " << above.smallest << " bytes\n";
     printNotes("sluicec", unitMeant(options.pipeline.budget, /*shares=*/false));
     return 3;

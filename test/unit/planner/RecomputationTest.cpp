@@ -98,7 +98,7 @@ TEST(Recomputation, ARegionInThePlacesOfSeveralOperandsRunsAgainBehindAllThatMad
   step.op(Phase::Forward, {x}, {b});
   step.op(Phase::Forward, {a, b}, {a, b, y});
   step.op(Phase::Backward, {y}, {dy});
-  step.op(Phase::Backward, {a, b, dy}, {dx});
+  step.op(Phase::Backward, {x, a, b, dy}, {dx}); // the products' gradients read x
   const std::vector<std::vector<int>> producers = {{0}, {1, 3}, {2, 3}, {3}};
   for (int buffer : {x, a, b, y})
     step.problem.buffers[buffer].producers = producers[buffer];
