@@ -13,8 +13,9 @@ namespace {
 
 /// More parts than these save little beside what a part is not: weights, and what the rows are made of.
 constexpr int64_t mostParts = 256, mostBatchParts = 32;
-/// Ops in parts of the batch touch this share of the bytes that a plan has for what comes and goes, or more.
-constexpr int64_t shareInParts = 8;
+/// Large ops touch this share of the bytes of the largest value, or more. It is the same at any budget, so that a
+/// budget which a refusal names has the plan that it was found by.
+constexpr int64_t shareInParts = 4;
 constexpr double worthwhile = 0.98;
 
 /// One module with all that was said about it.
@@ -42,7 +43,7 @@ public:
     const int64_t budget = succeeded(best.result) ? planOfStep(*best.module).getBudget() : best.cause.budget;
     options.budget = std::to_string(budget); // percentages are of the whole's keep
     const bool hasPlan = succeeded(best.result);
-    tryBatch(std::max<int64_t>(budget - heldBytes(), 0) / shareInParts);
+    tryBatch(largestValue() / shareInParts);
     if (!hasPlan)
       tryRows();
   }
@@ -74,12 +75,14 @@ private:
     return true;
   }
 
-  /// What the variables take on the device.
-  int64_t heldBytes() {
-    int64_t held = 0;
-    for (auto variable : original->getOps<train::VariableOp>())
-      held += variable.getHome() ? 0 : train::bytes(variable.getType());
-    return held;
+  /// Bytes of the largest value of all functions. Gradients, which are not there yet, are like what they are of.
+  int64_t largestValue() {
+    int64_t largest = 0;
+    original->walk([&](Operation *op) {
+      for (Value result : op->getResults())
+        largest = std::max(largest, train::bytes(result.getType()));
+    });
+    return largest;
   }
 
   /// Twice as many parts until there is a plan, and while that helps, of all ops and of the large ones.

@@ -220,8 +220,8 @@ private:
 SampleAxes::SampleAxes(func::FuncOp function, int64_t samples, function_ref<bool(BlockArgument)> isShared,
                        int64_t above)
     : samples(samples), above(above) {
-  for (BlockArgument argument : function.getArguments())
-    if (!isShared(argument))
+  for (BlockArgument argument : function.getArguments()) // an input may have no dimension of samples
+    if (!isShared(argument) && rankOf(argument) > 0 && shapeOf(argument)[0] % samples == 0)
       axes[argument] = 0;
   for (Operation &op : function.getOps())
     visit(&op);
