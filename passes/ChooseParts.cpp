@@ -12,7 +12,7 @@ using namespace sluice;
 namespace {
 
 /// More parts than these save little beside what a part is not: weights, and what the rows are made of.
-constexpr int64_t mostParts = 256, mostBatchParts = 32;
+constexpr int64_t mostParts = 256, mostStepParts = 32;
 /// Large ops touch this share of the bytes of the largest value, or more. It is the same at any budget, so that a
 /// budget which a refusal names has the plan that it was found by.
 constexpr int64_t shareInParts = 4;
@@ -43,7 +43,9 @@ public:
     const int64_t budget = succeeded(best.result) ? planOfStep(*best.module).getBudget() : best.cause.budget;
     options.budget = std::to_string(budget); // percentages are of the whole's keep
     const bool hasPlan = succeeded(best.result);
-    tryBatch(largestValue() / shareInParts);
+    tryStep(CutAlong::Batch);
+    if (failed(best.result) || !best.keepsPace())
+      tryStep(CutAlong::Image);
     if (!hasPlan)
       tryRows();
   }
@@ -86,20 +88,22 @@ private:
   }
 
   /// Twice as many parts until there is a plan, and while that helps, of all ops and of the large ones.
-  void tryBatch(int64_t above) {
+  void tryStep(CutAlong along) {
+    const int64_t above = largestValue() / shareInParts;
+    options.partsAlong = along;
     for (options.partsAbove = 0;; options.partsAbove = above) {
-      for (options.batchParts = 2; options.batchParts <= mostBatchParts; options.batchParts *= 2) {
+      for (options.stepParts = 2; options.stepParts <= mostStepParts; options.stepParts *= 2) {
         Try parted = tried(options);
         const bool planned = succeeded(parted.result);
         if (!planned && !parted.cause.smallestBudget)
-          break; // more parts than samples
+          break; // more parts than there is to cut
         if (!take(std::move(parted)) && planned)
           break;
       }
       if (options.partsAbove == above)
         break;
     }
-    options.batchParts = 1, options.partsAbove = 0;
+    options.stepParts = 1, options.partsAbove = 0;
   }
 
   /// The first number of parts that has a plan; more of them do no good where they need as much.

@@ -14,8 +14,9 @@ static RankedTensorType withExtent(RankedTensorType type, unsigned dim, int64_t 
   return RankedTensorType::get(shape, type.getElementType());
 }
 
-PartedStep::PartedStep(func::FuncOp function, const SampleAxes &axes, int64_t samples, int64_t parts)
-    : function(function), axes(axes), samples(samples), parts(parts), b(function.getContext()) {
+PartedStep::PartedStep(func::FuncOp function, const StepCuts &cuts)
+    : function(function), cuts(cuts), samples(cuts.request().samples), parts(cuts.request().parts),
+      b(function.getContext()) {
   for (Operation &op : function.getBody().front().without_terminator())
     if (isParted(&op))
       left.insert(&op);
@@ -52,7 +53,7 @@ bool PartedStep::waitsForReaders(Operation *op) const {
          });
 }
 
-/// Whether the value is there for all samples, or all its parts are.
+/// Whether the value is there for all rows, or all its parts are.
 bool PartedStep::isWhole(Value value) const {
   Operation *op = value.getDefiningOp();
   return !op || isa<ReadOp>(op) || (!left.contains(op) && !wholeLeft.contains(op));
@@ -104,10 +105,10 @@ void PartedStep::makeWholeOp(Operation *op) {
 SmallVector<Operation *> PartedStep::available() const {
   llvm::SetVector<Operation *> found;
   for (Operation *op : left) {
-    const PartRule &rule = *axes.ruleOf(op);
+    const PartRule &rule = *cuts.ruleOf(op);
     const auto isThere = [&](OpOperand &use) {
       Operation *maker = use.get().getDefiningOp();
-      const bool inSweep = maker && found.contains(maker) && axes.ruleOf(maker)->results == PartResult::Rows;
+      const bool inSweep = maker && found.contains(maker) && cuts.ruleOf(maker)->results == PartResult::Rows;
       return isWhole(use.get()) || (inSweep && rule.operands[use.getOperandNumber()]);
     };
     if (llvm::all_of(op->getOpOperands(), isThere) && !waitsForReaders(op))
@@ -119,51 +120,81 @@ SmallVector<Operation *> PartedStep::available() const {
 void PartedStep::sweep() {
   const SmallVector<Operation *> ops = available();
   assert(!ops.empty() && "parts wait for themselves");
+  gathered.clear();
   for (int64_t part = 0; part < parts; ++part)
     for (Operation *op : ops)
       makePart(op, part);
   for (Operation *op : ops) {
     left.remove(op);
-    if (axes.ruleOf(op)->results == PartResult::Statistics)
+    if (cuts.ruleOf(op)->results == PartResult::Statistics)
       joinStatistics(op);
   }
 }
 
 void PartedStep::makePart(Operation *op, int64_t number) {
-  const PartRule &rule = *axes.ruleOf(op);
+  const PartRule &rule = *cuts.ruleOf(op);
   current = op, currentPart = number;
   SmallVector<Value> operands;
-  for (auto [operand, axis] : llvm::zip_equal(op->getOperands(), rule.operands))
-    operands.push_back(axis ? part(operand, *axis, number) : whole(operand));
+  for (auto [operand, slabs] : llvm::zip_equal(op->getOperands(), rule.operands))
+    operands.push_back(slabs ? read(operand, *slabs, number) : whole(operand));
   Operation *clone = b.clone(*op);
   clone->setOperands(operands);
-  clone->setLoc(NameLoc::get(b.getStringAttr(nodeName(op->getLoc()) + "/batch" + std::to_string(number + 1))));
+  clone->setLoc(partLoc(op->getResult(0)));
   this->number(clone, op, number);
-  for (StringRef view : {"q_view", "k_view", "v_view"})
-    if (auto whole = clone->getAttrOfType<ViewAttr>(view)) {
-      SmallVector<int64_t> shape(whole.getShape());
-      shape[*rule.viewed] = shape[*rule.viewed] / samples * count(number);
-      clone->setAttr(view, ViewAttr::get(b.getContext(), shape, whole.getOffset(), whole.getSteps()));
-    }
-  if (rule.first)
-    clone->setAttr("first", b.getI64IntegerAttr(rule.first * begin(number)));
+  tellPart(clone, rule, number);
   if (rule.results != PartResult::Rows && rule.results != PartResult::Statistics)
     return addShare(op, clone, number);
   for (auto [from, to] : llvm::zip_equal(op->getResults(), clone->getResults())) {
-    if (const auto axis = axes.of(from))
-      to.setType(withExtent(typeOf(from), *axis, typeOf(from).getDimSize(*axis) / samples * count(number)));
+    if (const Cut *cut = cuts.cutOf(from))
+      to.setType(withExtent(typeOf(from), cut->dim, cut->part(number).count()));
     Parts &own = made[from];
     own.resize(parts);
     own[number] = rule.scaled ? scaled(to, number) : to;
   }
 }
 
-/// The factor is the part's share of the samples.
+/// What an op's attributes say of its part.
+void PartedStep::tellPart(Operation *made, const PartRule &rule, int64_t part) {
+  for (StringRef view : {"q_view", "k_view", "v_view"})
+    if (auto whole = made->getAttrOfType<ViewAttr>(view)) {
+      SmallVector<int64_t> shape(whole.getShape());
+      shape[*rule.viewed] = shape[*rule.viewed] / samples * count(part);
+      made->setAttr(view, ViewAttr::get(b.getContext(), shape, whole.getOffset(), whole.getSteps()));
+    }
+  if (rule.first)
+    made->setAttr("first", b.getI64IntegerAttr(rule.first * begin(part)));
+  if (rule.pads.empty())
+    return;
+  SmallVector<int64_t> pads(made->getAttrOfType<DenseI64ArrayAttr>("pads").asArrayRef());
+  pads[0] = rule.pads[part].first, pads[pads.size() / 2] = rule.pads[part].second;
+  made->setAttr("pads", b.getDenseI64ArrayAttr(pads));
+  if (made->hasAttr("ceil_mode"))
+    made->setAttr("ceil_mode", b.getBoolAttr(false)); // pads say what rounding up added
+  if (auto transposed = dyn_cast<ConvTransposeOp>(made)) {
+    SmallVector<int64_t> size(transposed.getOutputSize());
+    size[0] = cuts.cutOf(current->getResult(0))->part(part).count();
+    transposed.setOutputSize(size);
+  }
+}
+
+/// Of what the current part has of a value.
+Location PartedStep::partLoc(Value value) {
+  const char *name = cuts.request().along == CutAlong::Batch ? "/batch" : "/rows";
+  return NameLoc::get(b.getStringAttr(nodeName(value.getLoc()) + name + std::to_string(currentPart + 1)));
+}
+
+/// The part's share of all rows.
+float PartedStep::shareOf(Operation *op, int64_t part) const {
+  const PartRule &rule = *cuts.ruleOf(op);
+  const auto first = llvm::find_if(rule.operands, [](const auto &slabs) { return slabs.has_value(); });
+  const Value operand = op->getOperand(first - rule.operands.begin());
+  return static_cast<float>(static_cast<double>((*first)->rows[part].count()) /
+                            static_cast<double>(typeOf(operand).getDimSize((*first)->dim)));
+}
+
 Value PartedStep::scaled(Value value, int64_t part) {
-  const auto share = static_cast<float>(static_cast<double>(count(part)) / static_cast<double>(samples));
-  auto result = ScaleOp::create(b, value.getLoc(), value.getType(), value, b.getF32FloatAttr(share));
-  number(result, current, part);
-  return result;
+  const FloatAttr share = b.getF32FloatAttr(shareOf(current, part));
+  return numbered(ScaleOp::create(b, value.getLoc(), value.getType(), value, share));
 }
 
 /// A product is added to what there is, in its bytes.
@@ -171,15 +202,13 @@ void PartedStep::addShare(Operation *op, Operation *made, int64_t part) {
   auto product = dyn_cast<MatmulOp>(made);
   for (auto [from, result] : llvm::zip_equal(op->getResults(), made->getResults())) {
     Value share = result;
-    if (axes.ruleOf(op)->results == PartResult::Mean)
+    if (cuts.ruleOf(op)->results == PartResult::Mean)
       share = scaled(share, part);
     Value &sum = all[from];
     if (sum && product && product.getAlpha().isExactlyValue(1)) {
       made->insertOperands(2, sum);
     } else if (sum) {
-      auto added = AddOp::create(b, op->getLoc(), sum, share);
-      number(added, op, part);
-      share = added;
+      share = numbered(AddOp::create(b, op->getLoc(), sum, share));
     }
     sum = share;
   }
@@ -192,44 +221,64 @@ void PartedStep::joinStatistics(Operation *op) {
   const Location loc = op->getLoc();
   const Parts means = made[op->getResult(0)], roots = made[op->getResult(1)];
   const Type type = means.front().getType();
-  const auto make = [&](auto made) -> Value {
-    number(made, op, currentPart);
-    return made;
-  };
   const auto sumOf = [&](function_ref<Value(int64_t)> summand) {
     Value sum;
     for (int64_t part = 0; part < parts; ++part) {
       const Value weighted = scaled(summand(part), part);
-      sum = sum ? make(AddOp::create(b, loc, sum, weighted)) : weighted;
+      sum = sum ? numbered(AddOp::create(b, loc, sum, weighted)) : weighted;
     }
     return sum;
   };
   const Value mean = sumOf([&](int64_t part) { return means[part]; });
   const Value variance = sumOf([&](int64_t part) {
-    const Value own = make(ReciprocalOp::create(b, loc, type, make(MulOp::create(b, loc, roots[part], roots[part]))));
-    const Value distance = make(SubOp::create(b, loc, means[part], mean));
-    return make(AddOp::create(b, loc, own, make(MulOp::create(b, loc, distance, distance))));
+    const Value own =
+        numbered(ReciprocalOp::create(b, loc, type, numbered(MulOp::create(b, loc, roots[part], roots[part]))));
+    const Value distance = numbered(SubOp::create(b, loc, means[part], mean));
+    return numbered(AddOp::create(b, loc, own, numbered(MulOp::create(b, loc, distance, distance))));
   });
   all[op->getResult(0)] = mean;
-  all[op->getResult(1)] = make(ReciprocalOp::create(b, loc, type, make(SqrtOp::create(b, loc, type, variance))));
+  all[op->getResult(1)] =
+      numbered(ReciprocalOp::create(b, loc, type, numbered(SqrtOp::create(b, loc, type, variance))));
 }
 
-/// What a part reads of an old value: what it made of it, else a slab of what all samples have.
-Value PartedStep::part(Value value, unsigned axis, int64_t part) {
-  Parts &own = made[value];
-  own.resize(parts);
-  if (!own[part]) {
-    const int64_t each = typeOf(value).getDimSize(axis) / samples;
-    const Value from = whole(value);
-    const auto loc = NameLoc::get(b.getStringAttr(nodeName(value.getLoc()) + "/batch" + std::to_string(part + 1)));
-    auto slab = SliceOp::create(b, loc, from, axis, each * begin(part), each * count(part));
-    number(slab, current, part);
-    made[value][part] = slab;
+/// What a part reads of an old value: what it made of it, or what parts made together, or a slab of what is whole.
+Value PartedStep::read(Value value, const Slabs &slabs, int64_t part) {
+  const Rows rows = slabs.rows[part];
+  const Cut *cut = cuts.cutOf(value);
+  if (!cut || !isParted(value.getDefiningOp()))
+    return slab(value, slabs.dim, rows);
+  return rows == cut->part(part) ? made[value][part] : gather(value, slabs.dim, rows);
+}
+
+Value PartedStep::gather(Value value, unsigned dim, Rows rows) {
+  Value &known = gathered[{value, rows.begin, rows.end}];
+  if (known)
+    return known;
+  const Cut &cut = *cuts.cutOf(value);
+  SmallVector<Value> pieces;
+  for (auto [i, piece] : llvm::enumerate(made[value])) {
+    const Rows own = cut.part(static_cast<int64_t>(i));
+    const Rows common = {std::max(own.begin, rows.begin), std::min(own.end, rows.end)};
+    if (common == own)
+      pieces.push_back(piece);
+    else if (common.count() > 0)
+      pieces.push_back(
+          numbered(SliceOp::create(b, partLoc(value), piece, dim, common.begin - own.begin, common.count())));
   }
-  return made[value][part];
+  if (pieces.size() == 1)
+    return known = pieces.front();
+  const auto type = withExtent(typeOf(value), dim, rows.count());
+  return known = numbered(ConcatOp::create(b, partLoc(value), type, pieces, dim));
 }
 
-/// An old value for all samples. Parts are joined, once.
+Value PartedStep::slab(Value value, unsigned dim, Rows rows) {
+  Value &known = slabs[{value, rows.begin, rows.end}];
+  if (known)
+    return known;
+  return known = numbered(SliceOp::create(b, partLoc(value), whole(value), dim, rows.begin, rows.count()));
+}
+
+/// An old value for all rows. Parts are joined, once.
 Value PartedStep::whole(Value value) {
   if (isa<BlockArgument>(value))
     return value;
@@ -239,9 +288,14 @@ Value PartedStep::whole(Value value) {
   if (isa<ReadOp>(op))
     return all[value] = b.clone(*op)->getResult(0);
   const Parts &own = made[value];
-  auto joined = ConcatOp::create(b, value.getLoc(), value.getType(), own, *axes.of(value));
-  number(joined, current, currentPart);
-  return all[value] = joined;
+  auto joined = ConcatOp::create(b, value.getLoc(), value.getType(), own, cuts.cutOf(value)->dim);
+  return all[value] = numbered(joined);
+}
+
+/// Of what is made for the current op.
+Value PartedStep::numbered(Operation *op) {
+  number(op, current, currentPart);
+  return op->getResult(0);
 }
 
 /// Numbers forward ops in their new order, and gives gradients the number of the part's forward op.

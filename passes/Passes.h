@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ir/Train.h"
+#include "passes/Cut.h"
 #include "passes/plan/PlanningFailure.h"
 #include "runtime/StreamTable.h"
 #include "runtime/TargetTable.h"

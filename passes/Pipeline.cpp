@@ -58,7 +58,7 @@ void sluice::addPasses(OpPassManager &pm, Level from, Level until, const Pipelin
       pm.addPass(createBuildDecode());
     pm.addPass(createBuildBackward());
     pm.addPass(createSplit({options.parts}));
-    pm.addPass(createSplitBatch({options.batchParts, options.partsAbove}));
+    pm.addPass(createSplitStep({options.partsAlong, options.stepParts, options.partsAbove}));
     pm.addPass(createReduceGradients());
   }
   if (reaches(Level::Linearized))

@@ -4,6 +4,7 @@
 // the grouping.
 #pragma once
 
+#include "passes/Cut.h"
 #include "passes/plan/PlanningFailure.h"
 #include "runtime/StreamTable.h"
 #include "runtime/TargetTable.h"
@@ -35,10 +36,11 @@ struct PipelineOptions {
   bool keyCache = false;               ///< evaluations store keys and values, for a function of one token a text
   bool groupLaunches = false;          ///< runs of one kind in one launch, where that takes no more memory
   int64_t parts = 1;                   ///< of the rows of the largest loss (sluice-split)
-  int64_t batchParts = 1;              ///< of the batch (sluice-split-batch)
-  int64_t partsAbove = 0;              ///< bytes of samples that an op in parts of the batch reads and writes at least
-  bool choosesParts = false;           ///< more parts where a budget has no plan with these
-  bool hasParts() const { return parts > 1 || batchParts > 1 || choosesParts; }
+  CutAlong partsAlong = CutAlong::Batch;
+  int64_t stepParts = 1;     ///< of the whole step (sluice-split-step)
+  int64_t partsAbove = 0;    ///< bytes of rows that an op in these parts reads and writes at least
+  bool choosesParts = false; ///< more parts where a budget has no plan with these
+  bool hasParts() const { return parts > 1 || stepParts > 1 || choosesParts; }
   bool fuseEpilogues = false; ///< what BatchNorm asks of convolutions' results is theirs to compute
   int ranks = 2;              ///< of a program for several: how many plans are made for
   std::string interconnect;   ///< between them; empty: processes of the profile's machine

@@ -43,7 +43,11 @@ struct PipelineWords : PassPipelineOptions<PipelineWords> {
                                  llvm::cl::desc("largest workspace in bytes; 0: follows from the step"),
                                  llvm::cl::init(0)};
   Option<int64_t> parts{*this, "parts", llvm::cl::desc("parts of the rows of the largest loss"), llvm::cl::init(1)};
-  Option<int64_t> batchParts{*this, "batch-parts", llvm::cl::desc("parts of the batch"), llvm::cl::init(1)};
+  Option<CutAlong> partsAlong{*this, "parts-along", llvm::cl::desc("what the step's parts are of"),
+                              llvm::cl::init(CutAlong::Batch),
+                              llvm::cl::values(clEnumValN(CutAlong::Batch, "batch", "samples"),
+                                               clEnumValN(CutAlong::Image, "image", "rows of images"))};
+  Option<int64_t> stepParts{*this, "step-parts", llvm::cl::desc("parts of the step"), llvm::cl::init(1)};
   Option<int64_t> partsAbove{*this, "parts-above", llvm::cl::desc("bytes of an op in parts"), llvm::cl::init(0)};
   Option<bool> keyCache{*this, "kv-cache", llvm::cl::desc("keys and values for a function of one token a text"),
                         llvm::cl::init(false)};
@@ -76,7 +80,8 @@ struct PipelineWords : PassPipelineOptions<PipelineWords> {
     result.parameterHome = parameterHome;
     result.workspaceLimit = workspaceLimit;
     result.parts = parts;
-    result.batchParts = batchParts;
+    result.partsAlong = partsAlong;
+    result.stepParts = stepParts;
     result.partsAbove = partsAbove;
     result.keyCache = keyCache;
     result.groupLaunches = groupLaunches;

@@ -48,8 +48,8 @@ def Split : Pass<"sluice-split", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"regions", "regions", "functions whose loss is computed in parts">, Statistic<"withdrawn", "withdrawn", "functions that return no scores any more">];
 }
 
-def SplitBatch : Pass<"sluice-split-batch", "::mlir::ModuleOp"> {
-  let summary = "compute a step, and its evaluation, for some samples of the batch after the other";
+def SplitStep : Pass<"sluice-split-step", "::mlir::ModuleOp"> {
+  let summary = "compute a step, and its evaluation, for some rows after the other: samples of the batch, or rows of its images";
   let description = [{
     For `parts` above 1. Ops in which samples are apart are there once for each part of the batch: convolutions, products, pools, attention, what is elementwise, and their
     gradients. Parts are values of their own, which plans keep, move and make again one by one.
@@ -60,6 +60,9 @@ def SplitBatch : Pass<"sluice-split-batch", "::mlir::ModuleOp"> {
       `first` says which rows it has, so that it divides by the batch's targets that count. Means and variances of the parts make those of the batch.
     - What mixes samples, draws random numbers by place or reads class ids of a part is computed for all samples at once: parts are joined for it (train.concat), and read as slabs
       of its result (train.slice).
+    - `along=image` cuts images along their first spatial dimension instead, volumes into slices: what has windows, what is elementwise, BatchNorm. A window's part ends with the last window that has all
+      its rows, so that borders move up from op to op; what a part needs of the one before is put in front of its own rows (train.slice, train.concat), and no row is computed twice. Losses, and all that
+      reads an image as a whole, are computed whole.
     - train.batch_norm is split first, as fuse does. Ops are numbered anew; a forward op after a gradient counts for the backward half.
 
     ```mlir
@@ -77,8 +80,10 @@ def SplitBatch : Pass<"sluice-split-batch", "::mlir::ModuleOp"> {
     ```
   }];
   let dependentDialects = ["::sluice::train::TrainDialect"];
-  let options = [Option<"parts", "parts", "int64_t", "1", "parts of the batch; 1: all stays whole">,
-    Option<"above", "above", "int64_t", "0", "ops in parts read and write so many bytes of samples or more">];
+  let options = [Option<"along", "along", "::sluice::CutAlong", "::sluice::CutAlong::Batch", "what is cut", [{llvm::cl::values(
+      clEnumValN(::sluice::CutAlong::Batch, "batch", "samples"), clEnumValN(::sluice::CutAlong::Image, "image", "rows of images"))}]>,
+    Option<"parts", "parts", "int64_t", "1", "parts; 1: all stays whole">,
+    Option<"above", "above", "int64_t", "0", "ops in parts read and write so many bytes of rows or more">];
   let statistics = [Statistic<"partedOps", "parted-ops", "ops that are computed in parts">];
 }
 

@@ -133,9 +133,9 @@ void declareMemory(CLI::App &app, DriverOptions &o, Words &w) {
                  "its own; allows all lossy codecs unless --allow-lossy names some (default: no limit)")
       ->option_text("X");
   app.add_option("--parts", w.parts,
-                 "the largest cross-entropy is computed in N parts of its rows, or what touches SIZE bytes of "
-                 "samples or more in N parts of the batch, in turn; auto: what is fastest (default 1)")
-      ->option_text("N|batch=N[,above=SIZE]|auto");
+                 "the largest cross-entropy is computed in N parts of its rows, or what touches SIZE bytes or more in "
+                 "N parts of the batch or of the rows of its images, in turn; auto: what is fastest (default 1)")
+      ->option_text("N|batch=N[,above=SIZE]|image=N[,above=SIZE]|auto");
   app.add_option("--workspace-limit", w.workspaceLimit,
                  "of one kernel, bytes or 64MiB; the fastest way to compute that fits is taken (default: none that "
                  "would raise the smallest budget; cuda: 64MiB at most, fp32 256MiB, gradients of attentions 1GiB)")

@@ -61,7 +61,8 @@ Trial tryBatch(const DriverOptions &options, OnnxFile &file, int64_t batch) {
 int printMaxBatch(const DriverOptions &options, OnnxFile &file) {
   // Beyond this no index of a tensor would fit anyway.
   constexpr int64_t most = int64_t(1) << 24;
-  int64_t low = 0, high = options.pipeline.batchParts; // no fewer samples than parts
+  int64_t low = 0,
+          high = options.pipeline.partsAlong == CutAlong::Batch ? options.pipeline.stepParts : 1; // a sample a part
   Trial best, above;
   for (; high <= most; high *= 2) {
     Trial trial = tryBatch(options, file, high);

@@ -90,9 +90,11 @@ Status takeHomes(const std::string &states, const std::string &parameters, Drive
   return Success{};
 }
 
-/// N, or batch=N[,above=SIZE].
+/// N, or batch=N[,above=SIZE], or image=N[,above=SIZE].
 static bool readParts(llvm::StringRef word, PipelineOptions &pipeline) {
-  if (!word.consume_front("batch="))
+  if (word.consume_front("image="))
+    pipeline.partsAlong = CutAlong::Image;
+  else if (!word.consume_front("batch="))
     return !word.getAsInteger(10, pipeline.parts) && pipeline.parts > 0;
   auto [number, above] = word.split(",above=");
   if (number != word) {
@@ -101,14 +103,15 @@ static bool readParts(llvm::StringRef word, PipelineOptions &pipeline) {
       return false;
     pipeline.partsAbove = *size;
   }
-  return !number.getAsInteger(10, pipeline.batchParts) && pipeline.batchParts > 0;
+  return !number.getAsInteger(10, pipeline.stepParts) && pipeline.stepParts > 0;
 }
 
 Status takeParts(const std::string &word, PipelineOptions &pipeline) {
   pipeline.choosesParts = word == "auto";
   if (word.empty() || pipeline.choosesParts || readParts(word, pipeline))
     return Success{};
-  return Error{"--parts takes a positive number, batch=N, batch=N,above=SIZE or auto, not '" + word + "'"};
+  return Error{"--parts takes a positive number, batch=N or image=N, either with ,above=SIZE, or auto, not '" + word +
+               "'"};
 }
 
 Status checkStrategy(const std::string &strategy) {

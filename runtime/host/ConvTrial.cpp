@@ -86,12 +86,27 @@ template <typename T> bool givesExpected(const ConvEngine &engine, const ConvGeo
 /// Bytes of all tensors of a trial, as many as other input may take while it is compiled.
 static constexpr int64_t mostBytes = int64_t(1) << 30;
 
+/// Operations of a trial, about.
+static constexpr int64_t manyOperations = 300000000;
+
+static int64_t operationsOf(const ConvGeometry &g) {
+  return std::max<int64_t>(1, 2 * g.w.elements() / g.groups * (g.y.elements() / g.y[1]));
+}
+
+/// The first rows of large images, or slices of volumes: eight of the result at least, so that blocks have neighbours.
+static void leaveOutRows(ConvGeometry &g) {
+  const int64_t rows = g.y[2], wanted = std::max<int64_t>(8, manyOperations / (operationsOf(g) / rows + 1));
+  if (wanted >= rows)
+    return;
+  g.y.dims[2] = wanted;
+  g.x.dims[2] -= (rows - wanted) * g.window.strides[0];
+}
+
 bool convolutionWorks(const ConvGeometry &whole, bool bias, const Algorithm &algorithm) {
-  // As many images as a few hundred million operations take, the parts' number of them at least.
-  const int64_t operations =
-      std::max<int64_t>(1, 2 * whole.w.elements() / whole.groups * (whole.y.elements() / whole.y[0] / whole.y[1]));
+  // As many images as these operations take, the parts' number of them at least.
+  const int64_t operations = std::max<int64_t>(1, operationsOf(whole) / whole.y[0]);
   int64_t batch = algorithm.parts;
-  while (2 * batch <= whole.x[0] && whole.x[0] % (2 * batch) == 0 && 2 * batch * operations <= 300000000)
+  while (2 * batch <= whole.x[0] && whole.x[0] % (2 * batch) == 0 && 2 * batch * operations <= manyOperations)
     batch *= 2;
   ConvGeometry g = whole;
   g.x.dims[0] = g.y.dims[0] = batch;
@@ -100,6 +115,7 @@ bool convolutionWorks(const ConvGeometry &whole, bool bias, const Algorithm &alg
   };
   if (tooLarge(g))
     return true; // nothing is known against it
+  leaveOutRows(g);
   std::unique_ptr<ConvEngine> engine;
   try {
     engine = makeConvEngine(g, bias, algorithm);

@@ -334,7 +334,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"vgg", "chen", "", Space::Host, Space::Device, 1, Space::Storage},
                     Case{"bottleneck", "mixed", "60%act", Space::Host, Space::Storage, 1, Space::Storage},
                     Case{"gpt", "vdnn-all", "", Space::Host, Space::Device, 2},
-                    Case{"resnet", "mixed", "70%act", Space::Host, Space::Device, 1, Space::Device, 2}),
+                    Case{"resnet", "mixed", "70%act", Space::Host, Space::Device, 1, Space::Device, 2},
+                    Case{"unet", "mixed", "70%act", Space::Host, Space::Device, 1, Space::Device, 3, CutAlong::Image}),
     nameOf);
 
 } // namespace

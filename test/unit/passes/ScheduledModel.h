@@ -20,7 +20,8 @@ struct Case {
   Space home = Space::Host, states = Space::Device;
   int64_t parts = 1; ///< of the rows of a text model's loss; 1: the loss is one of classes
   Space parameters = Space::Device;
-  int64_t batchParts = 1;
+  int64_t stepParts = 1;
+  CutAlong partsAlong = CutAlong::Batch;
 };
 inline void PrintTo(const Case &c, std::ostream *os) { *os << c.model << " " << c.strategy << " " << c.budget; }
 
@@ -40,7 +41,8 @@ protected:
     options.stateHome = GetParam().states;
     options.parameterHome = GetParam().parameters;
     options.parts = GetParam().parts;
-    options.batchParts = GetParam().batchParts;
+    options.stepParts = GetParam().stepParts;
+    options.partsAlong = GetParam().partsAlong;
     options.allowLossy = "zfp,fp16,int8,invert";
     PlanningFailure cause;
     ASSERT_TRUE(module && mlir::succeeded(runPipeline(*module, Level::Forward, Level::Placed, options, cause)));
@@ -144,8 +146,8 @@ inline std::string nameOf(const testing::TestParamInfo<Case> &info) {
     name += std::string("_parameters_") + factsOf(info.param.parameters).name;
   if (info.param.parts > 1)
     name += "_parts";
-  if (info.param.batchParts > 1)
-    name += "_batch_parts";
+  if (info.param.stepParts > 1)
+    name += info.param.partsAlong == CutAlong::Batch ? "_batch_parts" : "_image_parts";
   std::replace_if(name.begin(), name.end(), [](char c) { return !std::isalnum(c); }, '_');
   return name;
 }

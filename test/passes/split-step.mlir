@@ -1,6 +1,6 @@
-// RUN: sluice-opt %s --sluice-build-backward --sluice-split-batch=parts=2 | FileCheck %s
-// RUN: sluice-opt %s --sluice-build-backward --sluice-split-batch=parts=1 | FileCheck %s --check-prefix=WHOLE --implicit-check-not=train.slice
-// RUN: sluice-opt %s --sluice-build-backward "--sluice-split-batch=parts=2 above=30000" | FileCheck %s --check-prefix=LARGE
+// RUN: sluice-opt %s --sluice-build-backward --sluice-split-step=parts=2 | FileCheck %s
+// RUN: sluice-opt %s --sluice-build-backward --sluice-split-step=parts=1 | FileCheck %s --check-prefix=WHOLE --implicit-check-not=train.slice
+// RUN: sluice-opt %s --sluice-build-backward "--sluice-split-step=parts=2 above=30000" | FileCheck %s --check-prefix=LARGE
 // Five samples in two parts are 2 and 3. BatchNorm's statistics are of all of them: the second sweep begins when both parts have come so far, and normalizes each by the same mean. The loss is told its rows.
 // WHOLE: train.batch_norm
 

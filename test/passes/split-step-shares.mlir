@@ -1,4 +1,4 @@
-// RUN: sluice-opt %s --sluice-build-backward --sluice-split-batch=parts=2 | FileCheck %s
+// RUN: sluice-opt %s --sluice-build-backward --sluice-split-step=parts=2 | FileCheck %s
 // A weight whose gradient is larger than what it is made of: no part has a gradient of its own. Draws know where a part begins.
 module attributes {train.loss_inputs = ["target"]} {
 train.variable @v role(parameter) init(zero) : tensor<64x256xf32>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One rule for each kind of op, from the operands' axes to the results'. What no rule knows mixes samples: it is
-// computed for all of them at once, and so is what reads its results.
-#include "passes/SampleAxes.h"
+// See CutRules.h. What mixes rows is computed for all of them at once, and so is what reads its results.
+#include "passes/CutRules.h"
 
 #include "passes/AttentionAxes.h"
 #include "passes/DecodeAxes.h"
@@ -20,71 +19,57 @@ static unsigned rankOf(Value value) { return static_cast<unsigned>(shapeOf(value
 
 namespace {
 
+/// What is cut alike whatever the rows are.
 class Rule {
 public:
-  Rule(Operation *op, int64_t samples, function_ref<Axis(Value)> axisOf) : op(op), samples(samples), axisOf(axisOf) {
-    rule.operands.resize(op->getNumOperands());
-    axes.resize(op->getNumResults());
-    if (llvm::any_of(op->getOperands(), [&](Value v) { return axisOf(v).has_value(); }))
-      find();
+  Rule(Operation *op, CutAlong along, int64_t samples, function_ref<Axis(Value)> axisOf)
+      : op(op), along(along), samples(samples), axisOf(axisOf) {
+    found.operands.resize(op->getNumOperands());
+    found.results.resize(op->getNumResults());
+    found.windows.resize(op->getNumOperands());
   }
 
-  PartRule rule;
-  SmallVector<Axis> axes; ///< of the results
-  bool parted = false;    ///< by the rule
+protected:
+  bool isCut() const {
+    return llvm::any_of(op->getOperands(), [&](Value v) { return axisOf(v).has_value(); });
+  }
 
-private:
   void find() {
     llvm::TypeSwitch<Operation *>(op)
         .Case([&](Elementwise o) { elementwise(o); })
         .Case<CastOp>([&](auto) { take({{0, *axisOf(op->getOperand(0))}}, axisOf(op->getOperand(0))); })
-        .Case([&](ReshapeOp o) { reshape(o); })
         .Case([&](TransposeOp o) { transpose(o); })
         .Case<SliceOp, PadSlabOp, ConcatOp, SoftmaxOp, SoftmaxBackwardOp>(
             [&](auto o) { across(static_cast<unsigned>(o.getAxis())); })
         .Case<SumToOp, BroadcastToOp>([&](auto o) { aligned(o.getX(), o.getY()); })
-        .Case<LayerNormOp>([&](auto) { images({0}); })
-        .Case<LayerNormBackwardOp>([&](auto) { images({0, 1, 3, 4}); })
-        .Case<ConvOp, ConvTransposeOp, MaxPoolOp, AveragePoolOp, LrnOp, ResizeOp, ConvBackwardDataOp,
-              AveragePoolBackwardOp, ResizeBackwardOp>([&](auto) { images({0}); })
-        .Case<MaxPoolBackwardOp, LrnBackwardOp>([&](auto) { images({0, 1}); })
-        .Case<ConvBackwardWeightOp>([&](auto) { images({0, 1}, PartResult::Share); })
-        .Case<BatchNormStatisticsOp>([&](auto) { images({0}, PartResult::Statistics); })
-        .Case([&](EmbeddingOp o) { embedding(o); })
-        .Case([&](EmbeddingBackwardOp o) {
-          if (const Axis ids = axisOf(o.getIds()))
-            take({{0, *ids}, {1, *ids}}, {}, PartResult::Share);
-        })
-        .Case([&](MatmulOp o) { product(o); })
-        .Case<AttentionOp, AttentionBackwardOp>([&](auto) { attention(); })
-        .Case([&](SoftmaxCrossEntropyOp o) { loss(LossForm::SoftmaxCrossEntropy, o.getIgnoreIndex().has_value()); })
-        .Case([&](BceWithLogitsOp o) { loss(LossForm::BceWithLogits, o.getIgnoreIndex().has_value()); })
-        .Case<MseOp>([&](auto) { loss(LossForm::MeanSquaredError, false); })
-        .Case([&](LossBackwardOp o) { loss(o.getLoss(), o.getIgnoreIndex().has_value()); });
+        .Case<LrnOp>([&](auto) { images({0}); })
+        .Case<LrnBackwardOp>([&](auto) { images({0, 1}); })
+        .Case<BatchNormStatisticsOp>([&](auto) { images({0}, PartResult::Statistics); });
   }
 
   /// Takes part along `dim` of each of these operands, which have the samples there or nowhere; a result that has them
   /// has them in `result`.
   bool take(ArrayRef<std::pair<unsigned, unsigned>> operands, Axis result, PartResult kind = PartResult::Rows) {
     for (auto [number, dim] : operands)
-      rule.operands[number] = dim;
+      found.operands[number] = dim;
     for (OpOperand &use : op->getOpOperands()) {
-      const Axis own = axisOf(use.get()), taken = rule.operands[use.getOperandNumber()];
+      const Axis own = axisOf(use.get()), taken = found.operands[use.getOperandNumber()];
       if (own && own != taken)
         return false;
     }
-    rule.results = kind;
+    found.kind = kind;
     if (kind == PartResult::Rows)
-      for (Axis &axis : axes)
+      for (Axis &axis : found.results)
         axis = result;
-    return parted = true;
+    return found.parted = true;
   }
-  /// `operands` have samples along their first dimension.
+  /// `operands` have samples along their first dimension, rows along the third.
   void images(ArrayRef<unsigned> operands, PartResult kind = PartResult::Rows) {
+    const unsigned rows = along == CutAlong::Batch ? 0 : 2;
     SmallVector<std::pair<unsigned, unsigned>> first;
     for (unsigned operand : operands)
-      first.push_back({operand, 0});
-    take(first, 0, kind);
+      first.push_back({operand, rows});
+    take(first, rows, kind);
   }
 
   /// By numpy's rules, from the last dimension on.
@@ -112,17 +97,12 @@ private:
 
   /// Draws are by an element's place in the batch; groups of elements that have one in common are not cut.
   void draws(Value domain, unsigned dim) {
-    rule.first = typeOf(domain).getNumElements() / samples;
-    auto dropout = dyn_cast<DropoutOp>(op);
-    parted = dim == 0 && (!dropout || rule.first % static_cast<int64_t>(dropout.getGroup()) == 0);
-  }
-
-  void reshape(ReshapeOp o) {
-    const unsigned from = *axisOf(o.getX());
-    const ArrayRef<int64_t> x = shapeOf(o.getX());
-    const int64_t step = stepOf(x, {from, 1, x[from] / samples});
-    if (const auto to = sluice::axisOf(shapeOf(o.getY()), step, samples); to && to->outer == 1)
-      take({{0, from}}, static_cast<unsigned>(to->dim));
+    found.parted = along == CutAlong::Batch && dim == 0;
+    if (!found.parted)
+      return;
+    found.first = typeOf(domain).getNumElements() / samples;
+    if (auto dropout = dyn_cast<DropoutOp>(op))
+      found.parted = found.first % static_cast<int64_t>(dropout.getGroup()) == 0;
   }
 
   void transpose(TransposeOp o) {
@@ -152,6 +132,55 @@ private:
       take({{0, *from}}, static_cast<unsigned>(to));
     else
       take({{0, *from}}, {}, PartResult::Share);
+  }
+
+  Operation *op;
+  CutAlong along;
+  int64_t samples;
+  OpAxes found;
+  function_ref<Axis(Value)> axisOf;
+};
+
+/// Samples of the batch, outermost in a dimension.
+class SampleRule : public Rule {
+public:
+  using Rule::Rule;
+
+  OpAxes axes() {
+    if (isCut())
+      find(), findSamples();
+    return std::move(found);
+  }
+
+private:
+  void findSamples() {
+    llvm::TypeSwitch<Operation *>(op)
+        .Case([&](ReshapeOp o) { reshape(o); })
+        .Case<LayerNormOp>([&](auto) { images({0}); })
+        .Case<LayerNormBackwardOp>([&](auto) { images({0, 1, 3, 4}); })
+        .Case<ConvOp, ConvTransposeOp, MaxPoolOp, AveragePoolOp, ResizeOp, ConvBackwardDataOp, AveragePoolBackwardOp,
+              ResizeBackwardOp>([&](auto) { images({0}); })
+        .Case<MaxPoolBackwardOp>([&](auto) { images({0, 1}); })
+        .Case<ConvBackwardWeightOp>([&](auto) { images({0, 1}, PartResult::Share); })
+        .Case([&](EmbeddingOp o) { embedding(o); })
+        .Case([&](EmbeddingBackwardOp o) {
+          if (const Axis ids = axisOf(o.getIds()))
+            take({{0, *ids}, {1, *ids}}, {}, PartResult::Share);
+        })
+        .Case([&](MatmulOp o) { product(o); })
+        .Case<AttentionOp, AttentionBackwardOp>([&](auto) { attention(); })
+        .Case([&](SoftmaxCrossEntropyOp o) { loss(LossForm::SoftmaxCrossEntropy, o.getIgnoreIndex().has_value()); })
+        .Case([&](BceWithLogitsOp o) { loss(LossForm::BceWithLogits, o.getIgnoreIndex().has_value()); })
+        .Case<MseOp>([&](auto) { loss(LossForm::MeanSquaredError, false); })
+        .Case([&](LossBackwardOp o) { loss(o.getLoss(), o.getIgnoreIndex().has_value()); });
+  }
+
+  void reshape(ReshapeOp o) {
+    const unsigned from = *axisOf(o.getX());
+    const ArrayRef<int64_t> x = shapeOf(o.getX());
+    const int64_t step = stepOf(x, {from, 1, x[from] / samples});
+    if (const auto to = sluice::axisOf(shapeOf(o.getY()), step, samples); to && to->outer == 1)
+      take({{0, from}}, static_cast<unsigned>(to->dim));
   }
 
   /// Rows are behind the ids' dimensions.
@@ -189,8 +218,8 @@ private:
   }
 
   void attention() {
-    if (auto found = attentionAxes(op, samples, axisOf); found && take(found->operands, {}))
-      axes = found->results, rule.viewed = found->factors, parted = !found->draws;
+    if (auto axes = attentionAxes(op, samples, axisOf); axes && take(axes->operands, {}))
+      found.results = axes->results, found.viewed = axes->factors, found.parted = !axes->draws;
   }
 
   /// A mean over all elements, or its gradient. Where targets do not count, the batch's count is what it divides by:
@@ -202,84 +231,66 @@ private:
     if (axisOf(op->getOperand(0)) != 0u || axisOf(op->getOperand(1)) != 0u || op->hasAttr("first"))
       return;
     if (ofClasses && rankOf(op->getOperand(0)) == 2)
-      rule.operands[0] = 0, rule.first = shapeOf(op->getOperand(0))[0] / samples, parted = true,
-      rule.results = isGradient ? kind : PartResult::Share;
+      found.operands[0] = 0, found.first = shapeOf(op->getOperand(0))[0] / samples, found.parted = true,
+      found.kind = isGradient ? kind : PartResult::Share;
     else if (take({{0, 0}, {1, 0}}, 0, kind))
-      rule.scaled = isGradient, parted = !ignores && !ofClasses;
+      found.scaled = isGradient, found.parted = !ignores && !ofClasses;
     if (isGradient)
-      axes[0] = 0;
+      found.results[0] = 0;
+  }
+};
+
+/// Rows of images, or slices of volumes.
+class ImageRule : public Rule {
+public:
+  using Rule::Rule;
+
+  OpAxes axes() {
+    if (isCut())
+      find();
+    findWindows();
+    return std::move(found);
   }
 
-  Operation *op;
-  int64_t samples;
-  function_ref<Axis(Value)> axisOf;
+private:
+  /// What has windows reads and writes images, whether or not what it reads is cut. Means over windows that leave the
+  /// padding out would leave out rows of other parts, and those that round up count padding which nobody wrote down.
+  void findWindows() {
+    llvm::TypeSwitch<Operation *>(op)
+        .Case([&](ConvOp o) { windows(o, kernelOf(o.getW()), {{0, false}}); })
+        .Case([&](ConvTransposeOp o) { windows(o, kernelOf(o.getW()), {{0, true}}); })
+        .Case([&](ConvBackwardDataOp o) { windows(o, kernelOf(o.getW()), {{0, true}}); })
+        .Case([&](ConvBackwardWeightOp o) { windows(o, kernelOf(o.getDw()), {{1, false}}, {0}, PartResult::Share); })
+        .Case([&](MaxPoolOp o) { windows(o, o.getKernel()[0], {{0, false}}); })
+        .Case([&](MaxPoolBackwardOp o) { windows(o, o.getKernel()[0], {{0, true}, {1, true}}); })
+        .Case([&](AveragePoolOp o) {
+          if (!o.getCeilMode() || !o.getCountIncludePad())
+            windows(o, o.getKernel()[0], {{0, false}});
+        })
+        .Case([&](AveragePoolBackwardOp o) {
+          if (o.getCountIncludePad() || o.getKernel()[0] <= o.getStrides()[0])
+            windows(o, o.getKernel()[0], {{0, true}});
+        });
+  }
+  static int64_t kernelOf(Value w) { return shapeOf(w)[2]; }
+
+  template <typename Op>
+  void windows(Op o, int64_t kernel, ArrayRef<std::pair<unsigned, bool>> operands, ArrayRef<unsigned> rowByRow = {},
+               PartResult kind = PartResult::Rows) {
+    const auto dilations = o->template getAttrOfType<DenseI64ArrayAttr>("dilations"); // means may have none
+    const int64_t dilation = dilations ? dilations[0] : 1;
+    SmallVector<unsigned> taken(rowByRow);
+    for (auto [operand, transposed] : operands) {
+      found.windows[operand] = Window{(kernel - 1) * dilation + 1, o.getStrides()[0], o.getPads()[0], transposed};
+      taken.push_back(operand);
+    }
+    images(taken, kind);
+  }
 };
 
 } // namespace
 
-SampleAxes::SampleAxes(func::FuncOp function, int64_t samples, function_ref<bool(BlockArgument)> isShared,
-                       int64_t above)
-    : samples(samples), above(above) {
-  for (BlockArgument argument : function.getArguments()) // an input may have no dimension of samples
-    if (!isShared(argument) && rankOf(argument) > 0 && shapeOf(argument)[0] % samples == 0)
-      axes[argument] = 0;
-  for (Operation &op : function.getOps())
-    visit(&op);
-  for (bool any = true; any;) {
-    any = false;
-    for (Operation &op : function.getOps())
-      if (ruleOf(&op) && !canPass(&op))
-        any = rules.erase(&op);
-  }
-}
-
-Axis SampleAxes::of(Value value) const {
-  const auto found = axes.find(value);
-  return found == axes.end() ? Axis() : Axis(found->second);
-}
-
-const PartRule *SampleAxes::ruleOf(Operation *op) const {
-  const auto found = rules.find(op);
-  return found == rules.end() ? nullptr : &found->second;
-}
-
-/// Reshapes are free either way, and go with what they read.
-bool SampleAxes::paysInParts(Operation *op, const PartRule &rule) const {
-  if (isa<ReshapeOp>(op))
-    return op->getOperand(0).getDefiningOp() && ruleOf(op->getOperand(0).getDefiningOp());
-  int64_t read = 0, written = 0;
-  for (auto [operand, axis] : llvm::zip_equal(op->getOperands(), rule.operands))
-    read += axis ? bytes(operand.getType()) : 0;
-  for (Value result : op->getResults())
-    written += bytes(result.getType());
-  const bool isSum = rule.results != PartResult::Rows;
-  return isSum ? written <= read && read >= above : read + written >= above;
-}
-
-/// Whether what the op reads can be cut, and what it makes joined, where the other side is computed for all samples:
-/// slabs are of floats and ids, what is joined of floats.
-bool SampleAxes::canPass(Operation *op) const {
-  const PartRule &rule = *ruleOf(op);
-  for (auto [operand, axis] : llvm::zip_equal(op->getOperands(), rule.operands)) {
-    Operation *maker = operand.getDefiningOp();
-    const bool hasSlabs = isReal(operand.getType()) || getElementTypeOrSelf(operand.getType()).isInteger(64);
-    if (axis && !hasSlabs && !(maker && ruleOf(maker)))
-      return false;
-  }
-  for (Value result : op->getResults())
-    for (OpOperand &use : result.getUses()) {
-      const PartRule *reader = ruleOf(use.getOwner());
-      if (!isReal(result.getType()) && !(reader && reader->operands[use.getOperandNumber()]))
-        return false;
-    }
-  return true;
-}
-
-void SampleAxes::visit(Operation *op) {
-  Rule rule(op, samples, [&](Value value) { return of(value); });
-  for (auto [result, axis] : llvm::zip_equal(op->getResults(), rule.axes))
-    if (axis)
-      axes[result] = *axis;
-  if (rule.parted && paysInParts(op, rule.rule))
-    rules[op] = std::move(rule.rule);
+OpAxes sluice::axesOf(Operation *op, CutAlong along, int64_t samples, function_ref<Axis(Value)> axisOf) {
+  return along == CutAlong::Batch ? SampleRule(op, along, samples, axisOf).axes()
+                                  : ImageRule(op, along, samples, axisOf).axes();
 }

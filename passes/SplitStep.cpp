@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// split-batch, for each step and its evaluation:
+// split-step, for each step and its evaluation:
 //  1. split train.batch_norm, whose statistics alone are of all samples;
-//  2. find where samples stand in each value (SampleAxes.h);
+//  2. find where each value can be cut (StepCuts.h);
 //  3. make the ops anew, once for each part or once for all (PartedStep.h).
 // No plan of whole tensors goes below what one op reads and writes, or keeps less than a layer for the whole batch.
 #include "passes/PartedStep.h"
@@ -12,7 +12,7 @@
 #include "ir/TensorName.h"
 
 namespace sluice {
-#define GEN_PASS_DEF_SPLITBATCH
+#define GEN_PASS_DEF_SPLITSTEP
 #include "passes/Passes.h.inc"
 } // namespace sluice
 
@@ -22,14 +22,14 @@ using namespace sluice::train;
 
 namespace {
 
-struct SplitBatch : sluice::impl::SplitBatchBase<SplitBatch> {
-  using SplitBatchBase::SplitBatchBase;
+struct SplitStep : sluice::impl::SplitStepBase<SplitStep> {
+  using SplitStepBase::SplitStepBase;
 
   void runOnOperation() override {
     if (parts <= 1)
       return;
     ModuleOp module = getOperation();
-    if (failed(checkRunsBefore(module, "sluice-split-batch", "sluice-fuse", llvm::IsaPred<FusedOp>)))
+    if (failed(checkRunsBefore(module, "sluice-split-step", "sluice-fuse", llvm::IsaPred<FusedOp>)))
       return signalPassFailure();
     for (const Bucket &bucket : bucketsOf(module))
       for (StringRef name : {bucket.step, bucket.evaluate})
@@ -54,22 +54,27 @@ private:
 
   LogicalResult split(func::FuncOp function) {
     const int64_t samples = samplesOf(function);
+    const bool isBatch = along == CutAlong::Batch;
     const auto refused = [&](const Twine &why) {
       return function.emitError() << "@" << function.getName() << " cannot be computed in " << parts.getValue()
-                                  << " parts of the batch: " << why;
+                                  << " parts of the " << (isBatch ? "batch" : "images") << ": " << why;
     };
-    if (parts > samples)
+    if (isBatch && parts > samples)
       return refused("it has " + Twine(samples) + (samples == 1 ? " sample" : " samples"));
     splitBatchNorms(function);
-    const SampleAxes axes(function, samples, isSame, above);
-    PartedStep step(function, axes, samples, parts);
+    const StepCuts cuts(function, {along, samples, parts, above}, isSame);
+    PartedStep step(function, cuts);
     if (step.partedOps() == 0)
-      return refused("no op whose samples are apart reads and writes " + Twine(above.getValue()) + " bytes of them");
+      return refused(
+          isBatch
+              ? "no op whose samples are apart reads and writes " + Twine(above.getValue()) + " bytes of them"
+              : "no op of images has as many rows, and reads and writes " + Twine(above.getValue()) + " bytes of them");
     partedOps += step.partedOps();
     step.run();
     ModuleOp module = getOperation();
-    module->setAttr(partsAttribute, StringAttr::get(module.getContext(), "a batch of " + Twine(samples) + " in " +
-                                                                             Twine(parts.getValue()) + " parts"));
+    module->setAttr(partsAttribute, StringAttr::get(module.getContext(),
+                                                    (isBatch ? "a batch of " + std::to_string(samples) : "images") +
+                                                        " in " + std::to_string(parts) + " parts"));
     return success();
   }
 };
