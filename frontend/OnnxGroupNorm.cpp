@@ -65,10 +65,27 @@ bool hasChannels(NodeImport &node, Value x, size_t leastRank) {
   return x && shapeOf(x).size() >= leastRank;
 }
 
+/// Scale or bias of all channels; null after an error.
+Value ofChannels(NodeImport &node, int input, int64_t channels) {
+  const double idle = input == 1 ? 1 : 0;
+  if (isEverywhere(node, input, idle))
+    return node.filled({channels}, idle, input == 1 ? "ones" : "zeros");
+  return node.tensor(input, {input == 1 ? Use::Scale : Use::Bias});
+}
+
+/// An image alone in its batch has the statistics of the batch: no rows as long as an image, and no passes of their own
+/// for scale and shift.
 LogicalResult importInstanceNorm(NodeImport &node) {
   Value x = node.tensor(0);
   if (!hasChannels(node, x, 3))
     return failure();
+  if (shapeOf(x)[0] == 1 && train::isImage(x.getType())) {
+    Value scale = ofChannels(node, 1, shapeOf(x)[1]), bias = ofChannels(node, 2, shapeOf(x)[1]);
+    auto norm = scale && bias ? node.make<train::BatchNormOp>(
+                                    x, scale, bias, node.f32(node.attributes.number("epsilon", 1e-5f)), uint64_t(1))
+                              : train::BatchNormOp();
+    return norm ? node.result(norm.getY()) : failure();
+  }
   return node.result(affine(node, normalized(node, x, llvm::product_of(shapeOf(x).drop_front(2)))));
 }
 
