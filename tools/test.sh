@@ -72,7 +72,7 @@ train_ranks() {
 
 # Trains generated programs with delayed streams and host memory on disk; the sanitizer's status ends the script.
 train_sanitized() {
-  local sanitizer=$1 model budget strategy
+  local sanitizer=$1 model budget strategy parts
   build release
   say "training vgg on images, with checkpoints and evaluations, under -fsanitize=$sanitizer"
   sanitized_program "$sanitizer" vgg --batch=96
@@ -89,6 +89,11 @@ vgg 75%act vdnn-all,codec=zvc:pool=300KiB (into a pool, the rest into a file)
 bottleneck 75%act freelunch,hybrid=1,codec=fp16,buffers=2 (zfp on the device, copies in halves)
 leaky 75%act hascoet (inversion)
 END
+  for parts in batch=2 image=3; do
+    say "training unet in parts, $parts, with parameters and states in a file, under -fsanitize=$sanitizer"
+    sanitized_program "$sanitizer" unet --batch=4 "--parts=$parts" --optimizer=adamw --accumulate --clip-norm --state-home=storage --parameter-home=storage --memory-budget=70%act --host-budget=storage
+    SLUICE_DELAY=1 "$folder/program" --data synthetic --steps 3 --accumulate 2 --clip-norm 1 --offload-to "$folder/slots"
+  done
 }
 
 # What the C interface is tested by, with libraries whose code and runtime are sanitized. Python itself leaks; the callbacks' program may not.

@@ -335,7 +335,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"bottleneck", "mixed", "60%act", Space::Host, Space::Storage, 1, Space::Storage},
                     Case{"gpt", "vdnn-all", "", Space::Host, Space::Device, 2},
                     Case{"resnet", "mixed", "70%act", Space::Host, Space::Device, 1, Space::Device, 2},
-                    Case{"unet", "mixed", "70%act", Space::Host, Space::Device, 1, Space::Device, 3, CutAlong::Image}),
+                    Case{"vgg", "mixed", "70%act", Space::Host, Space::Device, 1, Space::Device, 2, CutAlong::Image}),
     nameOf);
 
 } // namespace
