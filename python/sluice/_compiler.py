@@ -76,14 +76,16 @@ def _digest(model: pathlib.Path, flags: list[str], compiler: pathlib.Path) -> st
     return state.hexdigest()[:32]
 
 
-def _run(compiler: pathlib.Path, model: pathlib.Path, flags: list[str], output: str, notes: Callable[[str], object], shown: str) -> None:
-    """`notes` hears the lines that the compiler prints; `shown` is what messages call the model."""
+def _run(compiler: pathlib.Path, model: pathlib.Path, flags: list[str], output: str, notes: Callable[[str], object], shown: Mapping[str, str]) -> None:
+    """`notes` hears the lines that the compiler prints; `shown`: what messages call paths that nobody knows."""
     done = subprocess.run([compiler, model, *flags, "-o", output], capture_output=True, text=True)
+    lines = (done.stderr if done.returncode else done.stderr + done.stdout).strip()
+    for path, name in shown.items():
+        lines = lines.replace(path, name)
     if done.returncode != 0:
-        said = done.stderr.strip().replace(str(model), shown)
-        raise error_of(done.returncode, said.partition("sluicec: error: ")[2] or said)  # notes may stand before it
-    for line in (done.stderr + done.stdout).splitlines():
-        notes(line.replace(str(model), shown))
+        raise error_of(done.returncode, lines.partition("sluicec: error: ")[2] or lines)  # notes may stand before it
+    for line in lines.splitlines():
+        notes(line)
 
 
 def build(model: pathlib.Path, options: Mapping[str, Any], notes: Callable[[str], object], shown: str) -> pathlib.Path:
@@ -95,7 +97,7 @@ def build(model: pathlib.Path, options: Mapping[str, Any], notes: Callable[[str]
         return library
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as work:
-        _run(compiler, model, [*flags, "--emit=library"], f"{work}/model", notes, shown)
+        _run(compiler, model, [*flags, "--emit=library"], f"{work}/model", notes, {str(model): shown, f"{work}/model": shown})
         made = pathlib.Path(work) / "made"
         made.mkdir()
         for file in pathlib.Path(work).glob("*model*"):
@@ -177,7 +179,7 @@ class Source:
         if self._identity() != self._made_of:
             raise UsageError(f"{self._shown} is no longer what this trainer was compiled from, or the compiler is another one; compile it again")
         with self._file() as (path, options):
-            _run(find_compiler(), path, [*flags_of(options), "--emit=report"], output, self._notes, self._shown)
+            _run(find_compiler(), path, [*flags_of(options), "--emit=report"], output, self._notes, {str(path): self._shown})
 
     @contextlib.contextmanager
     def _file(self) -> Iterator[tuple[pathlib.Path, Mapping[str, Any]]]:
