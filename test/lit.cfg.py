@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # lit suite: *.mlir run sluice-opt, *.test run the tools as a user does.
 # Features: `avx2`, `avx512_bf16`, `amx_bf16` where the processor has it, `nvcc` where the cuda runtime is built, `references` where the Python environment with PyTorch is installed (tools/setup.sh --references), `cuda` where there is a GPU,
-# `help2man` where manual pages are made, `pyarrow`, `tensorboard` and `wandb` where they are among the references.
+# `help2man` where manual pages are made, `mypy`, `peft`, `pyarrow`, `tensorboard` and `wandb` where they are among the references.
 # `mpi` where programs for several processes are built and mpirun starts them.
 import glob
 import os
@@ -34,7 +34,7 @@ deps = os.environ.get("SLUICE_DEPS", os.path.expanduser("~/.cache/sluice"))
 python = os.path.join(deps, "venv", "bin", "python")
 if os.path.exists(os.path.join(deps, "venv", ".complete")):
     config.available_features.add("references")
-    for package in ("peft", "pyarrow", "tensorboard", "wandb"):
+    for package in ("mypy", "peft", "pyarrow", "tensorboard", "wandb"):
         if glob.glob(os.path.join(deps, f"venv/lib/python3*/site-packages/{package}")):  # environments of before have none
             config.available_features.add(package)
 config.substitutions.append(("%python", python))

@@ -61,6 +61,15 @@ def check_names(path, text, files):
                 report(path, line_of(text, match.start()), f"names {name}, which does not exist; name the file that it became")
 
 
+def check_menus(files):
+    """Pages of the site, which are all but those beside sources, have a menu that names them."""
+    menus = "tools/site.yml"
+    named = re.findall(r"[\w./-]+\.md", read(menus)) if menus in files else []
+    for path in files:
+        if path.endswith(".md") and ("/" not in path or inside(path, ["docs", "examples"])) and named and path not in named:
+            report(path, 1, f"is in no menu of the site; add it to {menus}")
+
+
 # Sizes -----------------------------------------------------------------------------------------------------------------
 
 
@@ -223,6 +232,7 @@ def main():
             definitions += definitions_of(path, text)
         check_sizes(path, text, own, classes)
     check_directions(files, report)
+    check_menus(files)
     check_ops([d for d in definitions if is_op(d)], tests)
     check_passes([d for d in definitions if d.base == "Pass"], files)
     check_constraints(definitions, functions, tests)

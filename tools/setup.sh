@@ -119,7 +119,7 @@ install_cudnn_frontend() {
 # PyTorch and friends, for reference files and benchmarks; the core test suite runs without it.
 # What is there already stays; a longer list adds to it.
 install_references() {
-  local packages=(torch torchvision timm transformers peft jinja2 onnx onnxscript onnxruntime scikit-learn safetensors matplotlib tensorboard wandb pyarrow)
+  local packages=(torch torchvision timm transformers peft jinja2 onnx onnxscript onnxruntime scikit-learn safetensors matplotlib tensorboard wandb pyarrow mypy)
   [ "$(cat "$deps/venv/.complete" 2>/dev/null)" = "${packages[*]}" ] && return
   say "installing PyTorch and the Python references into $deps/venv (5 GB)"
   [ -f "$deps/venv/.complete" ] || rm -rf "$deps/venv"

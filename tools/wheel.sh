@@ -12,14 +12,12 @@ source "$(dirname "$0")/setup.sh"
 stage() {
   rm -rf "$stage"
   mkdir -p "$stage/sluice"
-  cp python/sluice/*.py "$stage/sluice"
+  cp python/sluice/{*.py,py.typed} "$stage/sluice"
   cp LICENSE "$stage"
   # The other tools have no name in the PATH where the package is installed without them.
-  sed '/^sluice = /a sluicec = "sluice.__main__:compiler"\nsluice-plan = "sluice.__main__:planner"' python/pyproject.toml >"$stage/pyproject.toml"
+  sed -e '/^sluice = "sluice.__main__/a sluicec = "sluice.__main__:compiler"\nsluice-plan = "sluice.__main__:planner"' \
+    -e 's/"py.typed"/"**\/*"/' python/pyproject.toml >"$stage/pyproject.toml"
   cat >>"$stage/pyproject.toml" <<END
-
-[tool.setuptools.package-data]
-sluice = ["**/*"]
 
 [tool.distutils.bdist_wheel]
 plat-name = "manylinux_$(getconf GNU_LIBC_VERSION | sed 's/glibc //; s/[.]/_/')_$(uname -m)"

@@ -6,18 +6,25 @@
     losses = trainer.fit(images, labels, epochs=3, lr=3e-4)
     module.load_state_dict(trainer.state_dict())
 """
+from __future__ import annotations
+
 import os
-import pathlib
-import tempfile
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from ._abi import Cancelled, DataError, Error, LossNotFinite, NoMemory, UsageError
-from ._compiler import build, export, roles
-from ._trainer import Plan, Trainer
+from ._compiler import Source
+from ._trainer import Plan, Report, Trainer
 
-__all__ = ["Cancelled", "DataError", "Error", "LossNotFinite", "NoMemory", "Plan", "Trainer", "UsageError", "compile"]
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["Cancelled", "DataError", "Error", "LossNotFinite", "NoMemory", "Plan", "Report", "Trainer", "UsageError", "compile"]
 
 
-def compile(model, example=None, *, budget=None, seed=0, threads=0, memory_limit=0, offload_to=None, log=None, compile_log=None, **options):
+def compile(model: torch.nn.Module | str | os.PathLike[str], example: Any = None, *, budget: str | int | None = None, seed: int = 0, threads: int = 0,
+            memory_limit: int = 0, offload_to: str | os.PathLike[str] | None = None, log: Callable[[str], object] | None = None,
+            compile_log: Callable[[str], object] | None = None, **options: Any) -> Trainer:
     """A trainer of a module of PyTorch, or of an ONNX file.
 
     model: a module, with `example`, what its forward takes (a tensor or a tuple of them) with the batch of a step; or the path of an ONNX file.
@@ -27,12 +34,8 @@ def compile(model, example=None, *, budget=None, seed=0, threads=0, memory_limit
     compile_log hears the compiler's notes, log what a training says; both take a line."""
     if budget is not None:
         options["memory_budget"] = budget
-    hear = compile_log or (lambda line: None)
-    opened = {"seed": seed, "threads": threads, "memory_limit": memory_limit, "offload_to": offload_to, "log": log}
-    if isinstance(model, (str, os.PathLike)):
-        return Trainer(build(pathlib.Path(model), options, hear), **opened)
-    if example is None:
+    module = None if isinstance(model, (str, os.PathLike)) else model
+    if module is not None and example is None:
         raise TypeError("a module needs an example of what its forward takes")
-    with tempfile.TemporaryDirectory() as folder:
-        path = export(model, example, folder)
-        return Trainer(build(path, roles(model, path, options), hear, type(model).__name__), module=model, **opened)
+    source = Source(model, example, options, compile_log or (lambda line: None))
+    return Trainer(source.library(), source=source, module=module, seed=seed, threads=threads, memory_limit=memory_limit, offload_to=offload_to, log=log)

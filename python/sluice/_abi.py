@@ -1,7 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The C interface of a library that sluicec wrote (runtime/library/sluice.h), by ctypes. Errors become exceptions with its words."""
+from __future__ import annotations
+
 import ctypes as c
 import functools
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy.typing as npt
 
 ABI = 1
 F32, I64 = 0, 1
@@ -37,10 +44,10 @@ class Cancelled(Error):
     status = 7
 
 
-ERRORS = {error.status: error for error in (DataError, UsageError, NoMemory, LossNotFinite, Cancelled)}
+ERRORS: dict[int, type[Error]] = {error.status: error for error in (DataError, UsageError, NoMemory, LossNotFinite, Cancelled)}
 
 
-def error_of(status, message):
+def error_of(status: int, message: str) -> Error:
     error = ERRORS.get(status, Error)(message)
     error.status = status
     return error
@@ -65,7 +72,7 @@ class Output(c.Structure):
 
 Model = c.c_void_p
 _tensors = [c.POINTER(Tensor), c.c_int]
-SIGNATURES = {
+SIGNATURES: dict[str, tuple[list[Any], Any]] = {
     "open": ([c.POINTER(Options), c.POINTER(Model)], c.c_int),
     "close": ([Model], None),
     "error": ([Model], c.c_char_p),
@@ -89,8 +96,13 @@ SIGNATURES = {
 
 class Library:
     """A loaded library; its functions by their names without sluice_."""
+    open: Callable[..., int]
+    close: Callable[..., None]
+    error: Callable[..., bytes]
+    steps: Callable[..., int]
+    cancel: Callable[..., None]
 
-    def __init__(self, path):
+    def __init__(self, path: str | os.PathLike[str]):
         loaded = c.CDLL(str(path))
         if loaded.sluice_abi() != ABI:
             raise UsageError(f"{path} speaks version {loaded.sluice_abi()} of its interface, this package {ABI}; make it with the sluicec of this package")
@@ -101,11 +113,11 @@ class Library:
 
 
 @functools.lru_cache(maxsize=1024)
-def _shape(lengths):
+def _shape(lengths: tuple[int, ...]) -> c.Array[c.c_int64]:
     return (c.c_int64 * max(1, len(lengths)))(*lengths)
 
 
-def tensors(arrays):
+def tensors(arrays: Sequence[tuple[str | None, npt.NDArray[Any]]]) -> tuple[c.Array[Tensor], int]:
     """A C array of (name, array) pairs, which have to stay as long as it is used; a name of None: by its place."""
     made = (Tensor * max(1, len(arrays)))()
     for place, (name, array) in zip(made, arrays):

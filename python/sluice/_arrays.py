@@ -1,10 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Values of the caller as arrays that a library can read: without a copy where they are dense and of the right type already. Each step comes through
 here, so what needs no work is asked first."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Union
+
 import numpy as np
+import numpy.typing as npt
+
+# What calls take: an array, a tensor of PyTorch or of whoever speaks DLPack, or nested lists, for a model of one input; for others a sequence of
+# them in the order of the inputs, or a dict by their names.
+Arrays = Union[npt.ArrayLike, Sequence[npt.ArrayLike], Mapping[str, npt.ArrayLike]]
 
 
-def to_array(values, kind, name="values"):
+def to_array(values: Any, kind: str, name: str = "values") -> npt.NDArray[Any]:
     """`values`: an array, a tensor of PyTorch or of whoever speaks DLPack, or nested lists. Numbers of other widths are converted; what would lose
     something (fractions for whole numbers) is refused by `name`."""
     if not isinstance(values, np.ndarray):
@@ -20,7 +30,7 @@ def to_array(values, kind, name="values"):
     return np.asarray(array, kind, order="C")  # ascontiguousarray makes a dimension of a single number
 
 
-def named(values, inputs):
+def named(values: Any, inputs: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, npt.NDArray[Any]]]:
     """(name, array) for each of `inputs`, the plan's descriptions by name; `values` is one array, a sequence in their order, or a dict by name."""
     if values is None:
         values = {}

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds sluicec, exports modules for it, and keeps the libraries that it makes by what they were made of."""
+from __future__ import annotations
+
+import contextlib
 import copy
 import hashlib
 import inspect
@@ -10,11 +13,16 @@ import shutil
 import subprocess
 import tempfile
 import warnings
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
-from ._abi import Error, error_of
+from ._abi import Error, UsageError, error_of
+
+if TYPE_CHECKING:
+    import torch
 
 
-def find_compiler():
+def find_compiler() -> pathlib.Path:
     """$SLUICEC, the compiler beside this package in a build or an installation, or that of the PATH."""
     here = pathlib.Path(__file__).resolve().parent
     places = [os.environ.get("SLUICEC"), here / "bin/sluicec", here.parents[1] / "build/bin/sluicec", shutil.which("sluicec")]
@@ -24,11 +32,11 @@ def find_compiler():
     raise Error("there is no sluicec: build or install Sluice and put it into the PATH, or set SLUICEC to it")
 
 
-def cache_folder():
+def cache_folder() -> pathlib.Path:
     return pathlib.Path(os.environ.get("SLUICE_CACHE") or pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "sluice/libraries")
 
 
-def flags_of(options):
+def flags_of(options: Mapping[str, Any]) -> list[str]:
     """Command-line flags of keyword arguments: batch=8 is --batch=8, fuse=True is --fuse, lists repeat their flag."""
     flags = []
     for name, value in options.items():
@@ -40,7 +48,7 @@ def flags_of(options):
     return flags
 
 
-def _processor():
+def _processor() -> tuple[str, int | None]:
     """What programs are built for by default: its instructions, and how many there are."""
     try:
         lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
@@ -49,13 +57,13 @@ def _processor():
     return next((line for line in lines if line.startswith(("flags", "Features"))), ""), os.cpu_count()
 
 
-def _by_content(flag):
+def _by_content(flag: str) -> str:
     """A flag with a digest in the place of each file that it names."""
     return re.sub(r"[^=@,:]+", lambda word: hashlib.sha256(pathlib.Path(word[0]).read_bytes()).hexdigest() if os.path.isfile(word[0]) else word[0], flag)
 
 
-def _digest(model, flags, compiler):
-    """Of all that a library depends on: the model, the external data that it names, the files that flags name, compiler and processor."""
+def _digest(model: pathlib.Path, flags: list[str], compiler: pathlib.Path) -> str:
+    """Of all that a library depends on: the model and its name, the external data that it names, the files that flags name, compiler and processor."""
     text, state = model.read_bytes(), hashlib.sha256()
     state.update(text)
     # A StringStringEntryProto {"location": NAME} of a tensor.
@@ -64,25 +72,32 @@ def _digest(model, flags, compiler):
         if path.is_file():
             state.update(f"{path} {path.stat().st_size} {path.stat().st_mtime_ns}".encode())
     stat = compiler.stat()
-    state.update(repr(([_by_content(flag) for flag in flags], str(compiler.resolve()), stat.st_size, stat.st_mtime_ns, _processor())).encode())
+    state.update(repr((model.name, [_by_content(flag) for flag in flags], str(compiler.resolve()), stat.st_size, stat.st_mtime_ns, _processor())).encode())
     return state.hexdigest()[:32]
 
 
-def build(model, options, notes, shown=None):
-    """The path of the library for an ONNX file, made unless the cache has it. `notes` hears the lines that the compiler prints; `shown` is what messages call the model."""
-    compiler, model, flags = find_compiler(), pathlib.Path(model), flags_of(options)
+def _run(compiler: pathlib.Path, model: pathlib.Path, flags: list[str], output: str, notes: Callable[[str], object], shown: Mapping[str, str]) -> None:
+    """`notes` hears the lines that the compiler prints; `shown`: what messages call paths that nobody knows."""
+    done = subprocess.run([compiler, model, *flags, "-o", output], capture_output=True, text=True)
+    lines = (done.stderr if done.returncode else done.stderr + done.stdout).strip()
+    for path, name in shown.items():
+        lines = lines.replace(path, name)
+    if done.returncode != 0:
+        raise error_of(done.returncode, lines.partition("sluicec: error: ")[2] or lines)  # notes may stand before it
+    for line in lines.splitlines():
+        notes(line)
+
+
+def build(model: pathlib.Path, options: Mapping[str, Any], notes: Callable[[str], object], shown: str) -> pathlib.Path:
+    """The path of the library for an ONNX file, made unless the cache has it."""
+    compiler, flags = find_compiler(), flags_of(options)
     folder = cache_folder() / _digest(model, flags, compiler)
     library = folder / "libmodel.so"
     if library.exists():
         return library
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as work:
-        done = subprocess.run([compiler, model, *flags, "--emit=library", "-o", f"{work}/model"], capture_output=True, text=True)
-        if done.returncode != 0:
-            said = done.stderr.strip().replace(str(model), shown or str(model))
-            raise error_of(done.returncode, said.partition("sluicec: error: ")[2] or said)  # notes may stand before it
-        for line in (done.stderr + done.stdout).splitlines():
-            notes(line.replace(str(model), shown or str(model)))
+        _run(compiler, model, [*flags, "--emit=library"], f"{work}/model", notes, {str(model): shown, f"{work}/model": shown})
         made = pathlib.Path(work) / "made"
         made.mkdir()
         for file in pathlib.Path(work).glob("*model*"):
@@ -95,7 +110,7 @@ def build(model, options, notes, shown=None):
     return library
 
 
-def roles(module, model, options):
+def roles(module: torch.nn.Module, model: pathlib.Path, options: Mapping[str, Any]) -> dict[str, Any]:
     """`options` with what the module says and its file `model` cannot: which parameters are trained, and that buffers of numbers are not. Running
     statistics are known by their op; a list of names that are all unknown would be refused."""
     statistics = ("running_mean", "running_var", "num_batches_tracked")
@@ -113,7 +128,7 @@ def roles(module, model, options):
     return said
 
 
-def _names(net, arguments):
+def _names(net: torch.nn.Module, arguments: tuple[Any, ...]) -> dict[str, Any]:
     """Of inputs and outputs as the module's author calls them, so that plans and messages do: the arguments of forward(), where no parameter has the name."""
     taken = {name for name, _ in [*net.named_parameters(), *net.named_buffers()]}
     try:
@@ -126,12 +141,13 @@ def _names(net, arguments):
     return {"input_names": inputs, "output_names": ["output"]}
 
 
-def export(module, example, folder):
-    """Writes a module of PyTorch in training form with the batch of the example; the path, and what the exporter said where one did not work."""
+def export(module: torch.nn.Module, example: Any, folder: str | pathlib.Path) -> pathlib.Path:
+    """Writes a module of PyTorch in training form with the batch of the example, into a file of its class's name; where no exporter can, an error says why."""
     import torch
-    path, arguments = pathlib.Path(folder) / "model.onnx", example if isinstance(example, tuple) else (example,)
+    path, arguments = pathlib.Path(folder) / f"{type(module).__name__}.onnx", example if isinstance(example, tuple) else (example,)
     net, said = copy.deepcopy(module), []  # tracing moves running statistics
-    for how in ({"dynamo": False, "training": torch.onnx.TrainingMode.TRAINING, "do_constant_folding": False}, {"dynamo": True, "optimize": False}):
+    hows: tuple[dict[str, Any], ...] = ({"dynamo": False, "training": torch.onnx.TrainingMode.TRAINING, "do_constant_folding": False}, {"dynamo": True, "optimize": False})
+    for how in hows:
         try:
             with warnings.catch_warnings():  # of what every module is told: this exporter is the older one, and BatchNorm's count of batches is left out
                 warnings.filterwarnings("ignore", "You are using the legacy TorchScript-based ONNX export", DeprecationWarning)
@@ -141,3 +157,44 @@ def export(module, example, folder):
         except Exception as error:  # whatever exporters throw
             said.append(f"{'present' if how['dynamo'] else 'legacy'} exporter: {str(error).strip().splitlines()[0] if str(error).strip() else type(error)}")
     raise Error("the module cannot be exported; " + "; ".join(said))
+
+
+class Source:
+    """What a trainer is made of: a module with an example, or an ONNX file; and flags. The compiler makes its library, and the report of the library's plan."""
+
+    def __init__(self, model: torch.nn.Module | str | os.PathLike[str], example: Any, options: Mapping[str, Any], notes: Callable[[str], object]):
+        self._options, self._notes, self._example = dict(options), notes, example
+        self._path = pathlib.Path(model) if isinstance(model, (str, os.PathLike)) else None
+        self._module: Any = None if self._path else model
+        self._shown = str(self._path or type(model).__name__)
+        self._made_of: object = None
+
+    def library(self) -> pathlib.Path:
+        with self._file() as (path, options):
+            library = build(path, options, self._notes, self._shown)
+        self._made_of = library.parent.name if self._path else self._identity()
+        return library
+
+    def report(self, output: str) -> None:
+        if self._identity() != self._made_of:
+            raise UsageError(f"{self._shown} is no longer what this trainer was compiled from, or the compiler is another one; compile it again")
+        with self._file() as (path, options):
+            _run(find_compiler(), path, [*flags_of(options), "--emit=report"], output, self._notes, {str(path): self._shown})
+
+    @contextlib.contextmanager
+    def _file(self) -> Iterator[tuple[pathlib.Path, Mapping[str, Any]]]:
+        """The ONNX file and its flags. A module is exported each time: its file holds all weights once more."""
+        if self._path:
+            yield self._path, self._options
+            return
+        with tempfile.TemporaryDirectory() as folder:
+            path = export(self._module, self._example, folder)
+            yield path, roles(self._module, path, self._options)
+
+    def _identity(self) -> object:
+        """What plans depend on: not the weights of a module, which it gets back from its trainer."""
+        compiler, flags = find_compiler(), flags_of(self._options)
+        if self._path:
+            return _digest(self._path, flags, compiler)
+        tensors = [*self._module.named_parameters(), *self._module.named_buffers()]
+        return str(self._module), [(name, tuple(one.shape), one.requires_grad) for name, one in tensors], [_by_content(flag) for flag in flags], compiler.stat().st_mtime_ns

@@ -102,6 +102,29 @@ def roles_of_the_module(x, y):
     assert not torch.equal(state["scale"], before["scale"])
 
 
+def reported(x, y):
+    """The page is of the trainer's own plan, and of nothing else."""
+    torch.manual_seed(1)  # like_pytorch's, whose library is there
+    module = Net()
+    trainer = sluice.compile(module, torch.zeros(8, 2, 4, 4), budget="90%", compile_log=lambda line: sys.exit("compiled again: " + line))
+    trainer.fit(x, y)
+    module.load_state_dict(trainer.state_dict())
+    page = trainer.report(FOLDER / "plan.html")
+    assert page.text == (FOLDER / "plan.html").read_text() and '{"title":"Net.onnx"' in page.text and '"title":"Plan of ' in page.text
+    assert '"title":"Time over memory"' in trainer.report(FOLDER / "plan.html").text, "written over"
+    shown = page._repr_html_()
+    assert shown.startswith("<iframe sandbox=") and shown.count("<") == 2 and shown.count('"') == 6
+    assert trainer.report(str(FOLDER / "plan.csv")).text.startswith("strategy,budget_bytes")
+    (FOLDER / "own.html").write_text("mine")
+    raises(sluice.DataError, "own.html: exists and is not a report", trainer.report, FOLDER / "own.html")
+    raises(sluice.DataError, "gone", trainer.report, FOLDER / "gone" / "plan.html")
+    module.head.bias.requires_grad_(False)
+    raises(sluice.UsageError, "Net is no longer what this trainer was compiled from", trainer.report)
+    library = next(pathlib.Path(os.environ["SLUICE_CACHE"]).glob("*/libmodel.so"))
+    with sluice.Trainer(library) as alone:
+        raises(sluice.UsageError, "sluice.compile()", alone.report)
+
+
 def like_the_program(module, x, y):
     path = export(module.train(), torch.zeros(8, 2, 4, 4), FOLDER)
     (FOLDER / "data").mkdir()
@@ -117,6 +140,7 @@ def like_the_program(module, x, y):
         state = trainer.state_dict()
         assert all(np.array_equal(state[name], value) for name, value in load(FOLDER / "weights.safetensors").items())
         trainer.export(FOLDER / "own.onnx")
+        assert '"An example: plan of ' in trainer.report().text
         again = sluice.compile(path, optimizer="adamw")
         again.load(FOLDER / "run")
         assert again.steps == 12 and np.array_equal(again.read("conv.weight"), state["conv.weight"])
@@ -124,7 +148,7 @@ def like_the_program(module, x, y):
 
 
 def cached_and_refused(x, y):
-    path = FOLDER / "model.onnx"
+    path = FOLDER / "Net.onnx"
     heard = []
     before = set(pathlib.Path(os.environ["SLUICE_CACHE"]).iterdir())
     sluice.compile(path, optimizer="lion", compile_log=heard.append)
@@ -153,6 +177,8 @@ def cached_and_refused(x, y):
     asked.start()
     assert all(trainer.variables() for _ in range(200))
     asked.join()
+    path.write_bytes((FOLDER / "own.onnx").read_bytes())
+    raises(sluice.UsageError, "Net.onnx is no longer what this trainer was compiled from", trainer.report)
     assert to_array(torch._neg_view(torch.ones(2)), "float32").tolist() == [-1, -1] and to_array(torch.ones(2, dtype=torch.bfloat16), "float32").tolist() == [1, 1]
     shown = torch.zeros(3, 4, requires_grad=True)
     assert to_array(shown, "float32").ctypes.data == shown.data_ptr(), "a copy that nobody needs"
@@ -165,6 +191,7 @@ def main():
     x, y = random.random((50, 2, 4, 4), np.float32), random.integers(0, 5, 50)
     module = like_pytorch(x, y)
     roles_of_the_module(x, y)
+    reported(x, y)
     like_the_program(module, x, y)
     cached_and_refused(x, y)
 
