@@ -23,7 +23,10 @@ void MpiRanks::watch(std::function<void(const std::string &)> onLoss, std::funct
 }
 
 void MpiRanks::watchOthers() {
-  std::chrono::steady_clock::duration silent{0};
+  std::chrono::steady_clock::duration silent{0}, stuck{0};
+  // Of what fails between devices because a rank is lost, that rank's silence tells more, if one waits for it; and one
+  // of those that wait tells it.
+  const auto stuckForGood = silenceOfLost + round * (1 + std::min(rank(), 3));
   while (silent < silenceOfLost) {
     const auto begin = std::chrono::steady_clock::now();
     {
@@ -33,7 +36,9 @@ void MpiRanks::watchOthers() {
         return;
     }
     // If it was longer nobody here had time, perhaps nobody there.
-    silent += std::min<std::chrono::steady_clock::duration>(std::chrono::steady_clock::now() - begin, mostOfRound);
+    const auto passed =
+        std::min<std::chrono::steady_clock::duration>(std::chrono::steady_clock::now() - begin, mostOfRound);
+    silent += passed;
     tell(neighbour(1), Alive);
     bool heard = false;
     if (!hearAll(heard))
@@ -41,6 +46,12 @@ void MpiRanks::watchOthers() {
     if (heard)
       silent = {};
     tellWhatWaits();
+    const std::string lost = lostBetweenDevices();
+    stuck = lost.empty() ? stuck.zero() : stuck + passed;
+    if (stuck >= stuckForGood) {
+      tellOthers(Failed);
+      return endWith(text(nameOf(rank()), ": ", lost, waitingFor(-1)));
+    }
   }
   const int gone = neighbour(-1);
   tellOthers(Failed); // it, too: launchers let it go on, to end
