@@ -82,6 +82,8 @@ Status sluice::codegen::writeProjectFiles(const std::string &folder, const std::
         fs::remove_all(project / "runtime" / other.name);
     if (!ranks)
       fs::remove_all(project / "runtime/mpi");
+    if (!ranks || target != Target::Cuda)
+      fs::remove_all(project / "runtime/nccl");
     std::vector<std::pair<const HeaderLibrary *, const char *>> libraries = {{&home.json, "third_party/nlohmann"},
                                                                              {&home.toml, "third_party/toml++"}};
     if (target == Target::Cuda)

@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 using namespace sluice;
 using namespace sluice::codegen;
 
-Result<Toolchain> sluice::codegen::findCudaToolchain() {
+Result<Toolchain> sluice::codegen::findCudaToolchain(bool ranks) {
   const Home home = findHome();
   const fs::path runtime = home.libraries / "libsluice_cuda.a";
   const char *chosen = std::getenv("CUDACXX"); // as CMake calls it
@@ -27,6 +27,12 @@ Result<Toolchain> sluice::codegen::findCudaToolchain() {
   if (!linker)
     return linker.takeError();
   Toolchain with;
+  if (ranks) {
+    Result<std::vector<std::string>> libraries = findRanksLibraries(home, Target::Cuda);
+    if (!libraries)
+      return libraries.takeError();
+    with.ranks = *libraries;
+  }
   with.compiler = *compiler;
   with.linker = *linker;
   with.runtime = runtime.string();

@@ -2,6 +2,8 @@
 // From a placed module to one readable C++ file.
 #pragma once
 
+#include "runtime/TargetTable.h"
+
 #include "mlir/IR/BuiltinOps.h"
 
 #include <string>
@@ -10,10 +12,11 @@ namespace sluice::codegen {
 
 /// What the emitted file says that the module does not.
 struct EmitOptions {
-  std::string model;          ///< file name of the model, for the preface
-  std::string commandLine;    ///< that made the file
-  std::string identity;       ///< of the model
-  std::string preparation;    ///< of its weights, as Program has it; empty: the model says nothing
+  std::string model;       ///< file name of the model, for the preface
+  std::string commandLine; ///< that made the file
+  std::string identity;    ///< of the model
+  std::string preparation; ///< of its weights, as Program has it; empty: the model says nothing
+  Target target = Target::Host;
   int threads = 1;            ///< that the plan was made for
   int level = 0;              ///< that vendor primitives may use (runtime/CpuTable.h); 0: all that there is
   int64_t workspaceLimit = 0; ///< of the plan; 0: none that kernels ask for

@@ -192,7 +192,7 @@ void printEntry(const Document &d, llvm::raw_ostream &out) {
   std::string entry = "{makeKernels, " + functions(d.buckets.back());
   const bool ranks = d.module->hasAttr(train::ranksAttribute), several = d.buckets.size() > 1;
   if (ranks || several || d.decode)
-    entry += ranks ? ", joinMpi" : ", nullptr";
+    entry += !ranks ? ", nullptr" : d.options.target == Target::Cuda ? ", joinNccl" : ", joinMpi";
   std::string list;
   for (const BucketPrograms &bucket : d.buckets)
     list += (list.empty() ? "{" : ", {") + functions(bucket) + "}";

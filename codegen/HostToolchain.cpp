@@ -121,18 +121,25 @@ Result<std::string> sluice::codegen::findCxxCompiler(bool foreign) {
                "' to build the program with; install one (Debian, Ubuntu: g++; Fedora: gcc-c++), or name one by CXX"};
 }
 
-/// The part of the runtime that talks through MPI, and MPI itself as this compiler was built with it.
-static Result<std::vector<std::string>> ranksLibraries(const Home &home, bool foreign) {
-  const fs::path library = home.libraries / "libsluice_mpi.a";
-  if (foreign || llvm::StringRef(SLUICE_MPI_LIBRARIES).empty() || !fs::exists(library))
-    return Error{foreign
-                     ? std::string("programs for --ranks=mpi are not cross-compiled; write it with --emit=project and "
-                                   "build it on its machine")
-                     : "this compiler was built without MPI: looked for " + library.string() +
-                           "; install MPI (Debian: libopenmpi-dev, openmpi-bin) and build sluicec again, or write "
-                           "the program with --emit=project and build it where MPI is"};
-  std::vector<std::string> words{library.string()};
-  addWords(SLUICE_MPI_LIBRARIES, words);
+Result<std::vector<std::string>> sluice::codegen::findRanksLibraries(const Home &home, Target target) {
+  const bool cuda = target == Target::Cuda;
+  std::vector<std::string> words;
+  const auto add = [&](const char *part, const char *libraries) {
+    const fs::path archive = home.libraries / ("libsluice_" + std::string(part) + ".a");
+    words.push_back(archive.string());
+    addWords(libraries, words);
+    return *libraries && fs::exists(archive);
+  };
+  if (cuda && !add("nccl", SLUICE_NCCL_LIBRARIES))
+    return Error{
+        "this compiler was built without NCCL: looked for " + words.front() +
+        "; install NCCL (nccl.h, libnccl) and build sluicec again, or write the program with --emit=project and "
+        "build it where NCCL is"};
+  if (!add("mpi", SLUICE_MPI_LIBRARIES))
+    return Error{
+        "this compiler was built without MPI: looked for " + (home.libraries / "libsluice_mpi.a").string() +
+        "; install MPI (Debian: libopenmpi-dev, openmpi-bin) and build sluicec again, or write the program with "
+        "--emit=project and build it where MPI is"};
   return words;
 }
 
@@ -149,8 +156,11 @@ Result<Toolchain> sluice::codegen::findHostToolchain(const std::string &cpu, boo
   if (!compiler)
     return compiler.takeError();
   Toolchain with;
+  if (ranks && foreign)
+    return Error{"programs for --ranks=mpi are not cross-compiled; write it with --emit=project and build it on its "
+                 "machine"};
   if (ranks) {
-    Result<std::vector<std::string>> libraries = ranksLibraries(home, foreign);
+    Result<std::vector<std::string>> libraries = findRanksLibraries(home, Target::Host);
     if (!libraries)
       return libraries.takeError();
     with.ranks = *libraries;
@@ -187,7 +197,7 @@ Result<Toolchain> sluice::codegen::findToolchain(Target target, const std::strin
   case Target::Host:
     return findHostToolchain(cpu, ranks);
   case Target::Cuda:
-    return findCudaToolchain();
+    return findCudaToolchain(ranks);
   }
   llvm_unreachable("no target");
 }

@@ -10,6 +10,8 @@
 
 namespace sluice::codegen {
 
+struct Home;
+
 /// What builds programs and libraries of a target.
 struct Toolchain {
   std::string compiler;                 ///< of emitted source; it also links programs
@@ -26,11 +28,14 @@ struct Toolchain {
 /// `cpu`: a name of runtime/CpuTable.h, or native, which is what this compiler's own runtime was built for; of the host
 /// alone. Of another family of processors a cross compiler takes the place of c++, with what tools/arm64.sh has put
 /// beside the runtimes. Errors say what is missing and where it was looked for.
-/// `ranks`: of a program for several, which needs MPI.
+/// `ranks`: of a program for several, which needs MPI, on cuda NCCL as well.
 Result<Toolchain> findToolchain(Target target, const std::string &cpu, bool ranks = false);
 Result<Toolchain> findHostToolchain(const std::string &cpu, bool ranks);
 /// The nvcc that CUDACXX names or that this compiler's own cuda runtime was built with, and what that was linked with.
-Result<Toolchain> findCudaToolchain();
+Result<Toolchain> findCudaToolchain(bool ranks);
+
+/// The parts of the runtime by which ranks talk, and their libraries as this compiler was built with them.
+Result<std::vector<std::string>> findRanksLibraries(const Home &home, Target target);
 
 /// What CXX names, or c++; `foreign`: a cross compiler, which has its own name.
 Result<std::string> findCxxCompiler(bool foreign = false);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What several ranks compute together, see ir/CollectiveOps.td. On the host alone. One rank computes the same without
-// the others.
+// What several ranks compute together, see ir/CollectiveOps.td, with the same bits on both targets. One rank computes
+// the same without the others.
 #pragma once
 
 #include "runtime/Kernels.h"
@@ -55,6 +55,11 @@ private:
 /// running = (1 - momentum)^(units / ranks) * running + sum, in place, after the last batch of a step.
 void applyStatistics(Stream &, const Tensor &sum, const Tensor &runningMean, const Tensor &runningVar, float momentum,
                      int64_t ranks, Node node);
+
+/// The bytes in which `ranks` ranks meet, with two vectors each.
+constexpr int64_t synchronizedScratch(int64_t channels, int64_t ranks) {
+  return 2 * channels * ranks * static_cast<int64_t>(sizeof(float));
+}
 
 /// What a BatchNorm over the batches of several ranks takes of them, of `channels` channels: of R ranks this one meets
 /// those whose number differs by a multiple of R / ranks, which is whole. In every batch; each has the same bits.

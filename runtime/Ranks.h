@@ -34,6 +34,20 @@ struct Awaited {
   std::string text() const;
 };
 
+/// Messages between the memories of the ranks' devices. Functions enqueue on a stream of the device (cuda: a
+/// cudaStream_t), are called as those of Ranks, and throw RankFailed where nothing can be enqueued; what is lost later
+/// ends the run as a lost rank does.
+class DeviceRanks {
+public:
+  virtual ~DeviceRanks() = default;
+  /// All messages at once, as Ranks::exchange().
+  virtual void exchange(const std::vector<Message> &messages, void *stream, const Awaited &awaited) = 0;
+  /// As Ranks::add().
+  virtual void add(float *values, size_t count, void *stream, const Awaited &awaited) = 0;
+  /// What this process waits for while it waits for the device; until the next call.
+  virtual void waitFor(const Awaited &awaited) = 0;
+};
+
 /// Functions block, are called by one thread at a time, by all ranks in the same order with the same sizes, and throw
 /// RankFailed where they cannot go on.
 class Ranks {
@@ -48,6 +62,11 @@ public:
   virtual void exchange(const std::vector<Message> &messages, const Awaited &awaited) = 0;
   /// values[i] = the sum of all ranks' values[i], in the order that the library takes.
   virtual void add(float *values, size_t count, const Awaited &awaited) = 0;
+
+  /// Of ranks that compute on devices, once these are connected; else null.
+  virtual DeviceRanks *onDevices() { return nullptr; }
+  /// Once, by all ranks that have agreed, before they allocate anything: all that their devices need to talk.
+  virtual void connectDevices() {}
 
   /// From now on a rank that has ended or stands still ends this one, too, within 10 s, whatever it is doing: `say` is
   /// called with a line about it, in one of the ranks, on any thread. Where `asked` says that somebody has asked this
@@ -86,11 +105,16 @@ constexpr Share shareOf(int64_t elements, int rank, int ranks) {
 /// The most that a program takes: what sums receive from them has a place in the budget.
 constexpr int mostRanks = 1024;
 
-/// The instructions that kernels use on this machine: "AVX512_CORE". Ranks with others have other bits. Cuda: empty.
+/// The instructions that kernels use on this machine: "AVX512_CORE"; cuda: the device's compute capability and the
+/// library of kernels. Ranks with others have other bits.
 std::string instructionsInEffect();
 
 /// Through MPI: what mpirun or srun has started; null where this process was started alone. In the library that
 /// programs link for --ranks=mpi. Throws UsageError where several processes were started that MPI does not connect.
 std::unique_ptr<Ranks> joinMpi();
+
+/// As joinMpi(), of processes with a GPU each, between whose memories NCCL carries what ranks sum. Takes the GPU of
+/// this process's number on its node, before the device is used. In the library that programs link for --ranks=nccl.
+std::unique_ptr<Ranks> joinNccl();
 
 } // namespace sluice

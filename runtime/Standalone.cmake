@@ -27,7 +27,12 @@ add_subdirectory(runtime)
 # A program whose weights and template, looked for beside the executable, lie beside its source.
 function(sluice_program name source)
   add_executable(${name} ${source})
-  target_link_libraries(${name} PRIVATE $<$<BOOL:${SLUICE_RANKS}>:sluice_mpi> sluice_${SLUICE_RUNTIMES})
+  if(SLUICE_RANKS AND SLUICE_RUNTIMES STREQUAL cuda)
+    target_link_libraries(${name} PRIVATE sluice_nccl)
+  elseif(SLUICE_RANKS)
+    target_link_libraries(${name} PRIVATE sluice_mpi)
+  endif()
+  target_link_libraries(${name} PRIVATE sluice_${SLUICE_RUNTIMES})
   target_link_options(${name} PRIVATE $<$<LINK_LANGUAGE:CXX>:-Wl,-z,relro,-z,now>)
   if(SLUICE_RUNTIMES STREQUAL host)
     # _FORTIFY_SOURCE is left to the runtime: the program's own file holds kernels, which it would slow down by a percent.

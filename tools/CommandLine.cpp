@@ -80,7 +80,7 @@ void declareTraining(CLI::App &app, DriverOptions &o, Words &w) {
                "the program may clip gradients by the norm of all of them, which live until the end of the step");
   app.add_flag("--accumulate", o.spec.accumulate, "a step of the program may have several batches");
   app.add_flag("--kv-cache", o.pipeline.keyCache, keyCacheHelp);
-  app.add_option("--ranks", w.ranks, ranksHelp)->option_text("mpi|N");
+  app.add_option("--ranks", w.ranks, ranksHelp)->option_text("mpi|nccl|N");
   app.add_option("--interconnect", o.pipeline.interconnect, interconnectHelp)->option_text("NAME|FILE");
   app.add_option("--reduce", w.reduce, reduceHelp)->option_text("ordered[,batches=N]|fast");
   app.add_option("--shard", w.shard, shardHelp)->option_text("states,ranks=N");

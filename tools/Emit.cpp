@@ -116,6 +116,7 @@ public:
     emit.model = fs::path(options.model).filename().string();
     emit.commandLine = options.commandLine;
     emit.identity = modelIdentity(file.model());
+    emit.target = options.pipeline.target;
     emit.threads = options.pipeline.threads;
     emit.level = reachableLevel(options.pipeline.level);
     emit.workspaceLimit = options.pipeline.workspaceLimit

@@ -103,16 +103,27 @@ static Status takeShares(const std::string &word, TrainingSpec &spec) {
   return Success{};
 }
 
+/// What a program for several ranks is not.
+static Status refuseRanks(const std::string &norm, const DriverOptions &o) {
+  if (!norm.empty() && o.spec.precision == "fp16")
+    return Error{"--batch-norm=" + norm + " is not available yet with --precision=fp16"};
+  if (o.emit == Emit::Library)
+    return Error{"--ranks is for programs, which mpirun starts; --emit=library makes none"};
+  return Success{};
+}
+
 Status takeRanks(const std::string &ranks, const std::string &reduce, const std::string &shard, DriverOptions &o) {
   const std::string ordered = "ordered,batches=";
   const std::string norm = o.spec.normRanks > 0 ? "synchronized,ranks=" + std::to_string(o.spec.normRanks) : "";
+  const bool cuda = o.pipeline.target == Target::Cuda;
+  const std::string own = cuda ? "nccl" : "mpi";
   if (ranks.empty())
     for (const auto &[flag, word] : {std::pair("--reduce=", reduce),
                                      {"--shard=", shard},
                                      {"--interconnect=", o.pipeline.interconnect},
                                      {"--batch-norm=", norm}})
       if (!word.empty())
-        return Error{flag + word + " is for --ranks=mpi, a program for several processes"};
+        return Error{flag + word + " is for --ranks=" + own + ", a program for several processes"};
   if (ranks.empty())
     return Success{};
   int64_t count = 0;
@@ -120,22 +131,23 @@ Status takeRanks(const std::string &ranks, const std::string &reduce, const std:
   if (counts == o.pipeline.interconnect.empty())
     return Error{counts ? "--ranks=" + ranks +
                               " predicts a step of so many; it takes --interconnect=NAME|FILE, what is "
-                              "between them. --ranks=mpi makes a program"
+                              "between them. --ranks=" +
+                              own + " makes a program"
                         : "--interconnect=" + o.pipeline.interconnect +
                               " is for --ranks=N, so many ranks whose step is "
                               "predicted"};
   if (counts)
     o.pipeline.ranks = static_cast<int>(count);
-  if (!counts && ranks != "mpi")
-    return Error{"--ranks knows no '" + ranks + "'; there are mpi, and numbers up to " + std::to_string(mostRanks)};
-  if (!counts && o.pipeline.target != Target::Host)
-    return Error{"--ranks=mpi is for --target=host"};
+  if (!counts && ranks != "mpi" && ranks != "nccl")
+    return Error{"--ranks knows no '" + ranks + "'; there are mpi, nccl, and numbers up to " +
+                 std::to_string(mostRanks)};
+  if (!counts && ranks != own)
+    return Error{"--ranks=" + ranks + " is for --target=" + (cuda ? "host" : "cuda") +
+                 "; processes of --target=" + factsOf(o.pipeline.target).name + " talk through --ranks=" + own};
   if (counts && !norm.empty() && count % o.spec.normRanks != 0)
     return Error{"--batch-norm=" + norm + ": so many ranks do not divide those of --ranks=" + ranks};
-  if (!norm.empty() && o.spec.precision == "fp16")
-    return Error{"--batch-norm=" + norm + " is not available yet with --precision=fp16"};
-  if (o.emit == Emit::Library)
-    return Error{"--ranks=mpi is for programs, which mpirun starts; --emit=library makes none"};
+  if (Status fits = refuseRanks(norm, o); !fits)
+    return fits;
   const bool limits = reduce.compare(0, ordered.size(), ordered) == 0;
   if (!reduce.empty() && reduce != "ordered" && reduce != "fast" && !limits)
     return Error{"--reduce knows no '" + reduce + "'; there are ordered, ordered,batches=N and fast"};

@@ -20,8 +20,9 @@ Status takeLaunches(const std::string &launches, const std::string &epilogues, P
 
 /// The words of --ranks, --reduce and --shard, as --help says them; empty: a program for one process.
 constexpr const char
-    *ranksHelp = "mpi: a program that mpirun starts several times, to train one model together; N with --interconnect: "
-                 "print what a step of so many is predicted to take, and make no program (default: one process)",
+    *ranksHelp = "mpi, with --target=cuda nccl: a program that mpirun starts several times, to train one model "
+                 "together; N with --interconnect: print what a step of so many is predicted to take, and make no "
+                 "program (default: one process)",
     *interconnectHelp = "what is between the ranks of --ranks=N: a shipped name or a .json file",
     *reduceHelp = "with --ranks: ordered, gradients of all ranks are summed in one order, so that their number changes "
                   "no bit, of up to N batches of each with --accumulate; or fast, in the library's order (default "

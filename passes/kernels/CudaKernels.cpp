@@ -4,6 +4,7 @@
 
 #include "ir/KernelCall.h"
 #include "passes/kernels/HostKernels.h"
+#include "runtime/Collective.h"
 #include "runtime/CtcLoss.h"
 #include "runtime/cuda/Cut.h"
 
@@ -36,6 +37,9 @@ static int64_t scratchOf(const arguments::Recurrence &r, int64_t) {
 }
 static int64_t scratchOf(const arguments::CtcLoss &c, int64_t) {
   return ctcScratch(ctcGeometry("", c.x, c.labels, c.blank, c.zeroInfinity, c.ignoreIndex));
+}
+static int64_t scratchOf(const arguments::SynchronizedNorm &s, int64_t) {
+  return synchronizedScratch(s.channels, s.ranks);
 }
 static int64_t scratchOf(const arguments::Lamb &, int64_t) { return cuda::lambScratch; }
 static int64_t scratchOf(const arguments::GradientNorm &, int64_t) { return cuda::normScratch; }

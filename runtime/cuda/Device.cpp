@@ -21,6 +21,7 @@ namespace sluice {
 
 namespace {
 
+int chosenDevice = 0;
 size_t chosenLimit = size_t(64) << 20;
 Precision chosenPrecision = Precision::FP32;
 
@@ -56,7 +57,8 @@ std::string cudnnVersionText(size_t version) {
          std::to_string(version % 100);
 }
 
-void requireDriver() {
+/// Returns the number of devices.
+int requireDriver() {
   int driver = 0;
   cudaDriverGetVersion(&driver);
   const std::string built = cudaVersion(CUDART_VERSION);
@@ -74,6 +76,7 @@ void requireDriver() {
   if (error != cudaSuccess)
     throw MemoryNotAvailable(std::string("CUDA cannot start: ") + cudaGetErrorName(error) + ", " +
                              cudaGetErrorString(error));
+  return count;
 }
 
 /// The frontend asks the loaded library for its version before it uses what came later than this one.
@@ -118,7 +121,13 @@ size_t usedBytes() {
 
 } // namespace
 
-std::string instructionsInEffect() { return ""; }
+std::string instructionsInEffect() {
+  const cudaDeviceProp &device = Device::get().properties;
+  return "compute capability " + std::to_string(device.major) + "." + std::to_string(device.minor) + ", cuDNN " +
+         cudnnVersionText(cudnnGetVersion());
+}
+
+void chooseDevice(int number) { chosenDevice = number; }
 
 size_t Session::driverBytes() const { return usedBytes(); }
 
@@ -133,11 +142,11 @@ Device &Device::get() {
 }
 
 Device::Device() {
-  requireDriver();
+  chosenDevice %= requireDriver();
   requireCudnn();
-  checkCuda(cudaSetDevice(0), "cannot use the device");
+  checkCuda(cudaSetDevice(chosenDevice), "cannot use the device");
   checkCuda(cudaFree(nullptr), "cannot create a context");
-  checkCuda(cudaGetDeviceProperties(&properties, 0), "cannot read the device's properties");
+  checkCuda(cudaGetDeviceProperties(&properties, chosenDevice), "cannot read the device's properties");
   requireCapability(properties);
   usedByContext = usedBytes();
   cudnn = createCudnn();
@@ -153,15 +162,15 @@ bool takeDevice() {
   turns.mutex.lock();
   turns.holder = std::this_thread::get_id();
   if (cudaGetDevice(&turns.before) != cudaSuccess)
-    turns.before = 0;
-  if (turns.before != 0)
-    cudaSetDevice(0);
+    turns.before = chosenDevice;
+  if (turns.before != chosenDevice)
+    cudaSetDevice(chosenDevice);
   cudaGetLastError();
   return true;
 }
 
 void leaveDevice() {
-  if (turns.before != 0)
+  if (turns.before != chosenDevice)
     cudaSetDevice(turns.before);
   turns.holder = std::thread::id();
   turns.mutex.unlock();
@@ -172,7 +181,7 @@ cudnnContext *Device::builder() {
     return cudnn;
   static thread_local cudnnHandle_t own = nullptr;
   if (!own) {
-    checkCuda(cudaSetDevice(0), "cannot use the device");
+    checkCuda(cudaSetDevice(chosenDevice), "cannot use the device");
     own = createCudnn();
   }
   return own;

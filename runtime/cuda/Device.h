@@ -13,6 +13,10 @@ struct cublasLtContext;
 
 namespace sluice {
 
+/// Before the device is used: which one of those that this process sees it takes, the first one otherwise; where they
+/// are fewer than that, it begins again with the first.
+void chooseDevice(int number);
+
 /// Throws DeviceError: "CUDA <what>: <the runtime's name and text of the error>".
 void checkCuda(cudaError_t error, const char *what);
 

@@ -17,11 +17,14 @@ struct DeviceState {
   uint64_t seed, draw;
   float labelSmoothing, mixShare;
   int64_t mixBatch;
+  int64_t batch, unit, units; ///< of the rank, of all ranks, and how many these have
+  float unitWeight, meanFactor;
   UpdateFactors update;
 
   explicit DeviceState(const StepState &state)
       : seed(state.seed), draw(static_cast<uint64_t>(state.draw())), labelSmoothing(state.labelSmoothing),
-        mixShare(state.mixShare), mixBatch(state.mixBatch), update(state) {}
+        mixShare(state.mixShare), mixBatch(state.mixBatch), batch(state.batch), unit(state.unit()),
+        units(state.units()), unitWeight(state.unitWeight), meanFactor(state.meanFactor), update(state) {}
 };
 
 inline cudaStream_t native(const Stream &stream) { return static_cast<cudaStream_t>(stream.native()); }

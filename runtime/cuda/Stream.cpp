@@ -6,11 +6,13 @@
 // running.
 #include "runtime/Stream.h"
 
+#include "runtime/Ranks.h"
 #include "runtime/Watchdog.h"
 #include "runtime/cuda/CudaEvent.h"
 #include "runtime/cuda/Gather.h"
 #include "runtime/cuda/Launch.h"
 #include "runtime/cuda/Memory.h"
+#include "runtime/cuda/StepGraphs.h"
 #include "runtime/cuda/StepResults.h"
 #include "runtime/cuda/ZeroCounts.h"
 #include "runtime/cuda/ZeroValue.h"
@@ -18,7 +20,6 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <map>
 #include <optional>
 
 namespace sluice {
@@ -29,15 +30,6 @@ bool poisonWanted() {
   const char *value = getenv("SLUICE_POISON");
   return value && strcmp(value, "1") == 0;
 }
-
-struct GraphOwner {
-  cudaGraphExec_t exec = nullptr;
-  int enqueued = 0; ///< times, without the graph or with it
-  ~GraphOwner() {
-    if (exec)
-      cudaGraphExecDestroy(exec);
-  }
-};
 
 /// An op between two events, until its times are asked for.
 struct Recorded {
@@ -99,7 +91,7 @@ struct Session::Impl {
   int capture = 0, captures = 0; ///< number of the running capture (0: none), and of all so far
   bool graphs = true, recording = false;
   GatherState gathering;
-  std::map<std::pair<const void *, int>, GraphOwner> graphOf; ///< by body and batch slot
+  StepGraphs stepGraphs;
   StepState uploadedState;
   static inline int sessions = 0, stateOf = 0; ///< so far; whose state the device has, where there is one place for it
   const int number = ++sessions;
@@ -213,12 +205,10 @@ void watchStreams(Session &, double, OnStuck) {}
 
 void Session::enableGraphs(bool on) { impl->graphs = on; }
 
+// Ranks meet on the CPU between the batch that is enqueued and the one before it: each at the same places, whatever it
+// records or shows beside the others.
 bool Session::runsAhead(const std::function<void(Session &)> &body) const {
-  auto hasGraph = [&](int parity) {
-    const auto found = impl->graphOf.find({&body, parity});
-    return found != impl->graphOf.end() && found->second.exec;
-  };
-  return impl->graphs && !impl->recording && !onGradient && !impl->poison && hasGraph(0) && hasGraph(1);
+  return !ranks && impl->graphs && !impl->recording && !onGradient && !impl->poison && impl->stepGraphs.areMade(&body);
 }
 
 void Session::leave(const std::vector<Tensor> &scalars) {
@@ -233,6 +223,8 @@ void Session::take(float *scalars) {
     synchronize();
   impl->results.take(scalars);
   checkCuda(cudaEventSynchronize(impl->nextBatch.event), "failed while the program ran");
+  if (ranks)
+    ranks->onDevices()->waitFor({""});
 }
 
 std::function<void()> Session::stepEnd() {
@@ -240,14 +232,16 @@ std::function<void()> Session::stepEnd() {
 }
 
 void Session::enqueue(const std::function<void(Session &)> &body) {
+  if (ranks)
+    ranks->onDevices()->waitFor({"what its GPU computes", nullptr, state.step});
   // After a step that still runs nobody has waited for the batch.
   checkCuda(cudaEventRecord(impl->nextBatch.event, sluice::native(toDevice)), "cannot record an event");
   checkCuda(cudaStreamWaitEvent(sluice::native(compute), impl->nextBatch.event, 0), "cannot wait for a batch");
   impl->uploadState(*this, true);
   if (impl->pool)
     impl->pool->beginStep(sluice::native(compute));
-  GraphOwner &graph = impl->graphOf[{&body, batchParity}];
-  const bool first = impl->graphOf[{&body, 1 - batchParity}].enqueued + graph.enqueued++ == 0;
+  bool first = false;
+  StepGraphs::Graph &graph = impl->stepGraphs.enqueue(&body, batchParity, ranks && state.lastBatch(), first);
   if (first || !impl->graphs || impl->recording || onGradient)
     return body(*this);
   if (!graph.exec)

@@ -14,26 +14,36 @@ __device__ alignas(DeviceState) unsigned char stateBytes[sizeof(DeviceState)];
 
 __global__ void storeState(DeviceState state) { *reinterpret_cast<DeviceState *>(stateBytes) = state; }
 
-/// The tensors of an update. States that a rule has not are the one before, or w, which it leaves alone.
+/// The tensors of an update, from where it begins. States that a rule has not are the one before, or w, which it leaves
+/// alone.
 struct Pointers {
   float *w, *first, *second;
   const float *dw, *norm;
   int64_t count;
   ParameterGroup group;
+  int width;                             ///< elements that a thread takes at once: 4, where all tensors lie so
   bool decoupled = false, plain = false; ///< weight decay; whatever the momentum is
 
   Pointers() = default;
   Pointers(Stream &stream, ParameterId id, const Tensor &w, const Tensor &dw, const Tensor &norm, const Tensor &first,
-           const Tensor &second)
-      : w(stream.data<float>(w)), first(first.present ? stream.data<float>(first) : this->w),
-        second(second.present ? stream.data<float>(second) : this->first), dw(stream.data<float>(dw)),
-        norm(stream.data<float>(norm)), count(w.shape.elements()), group(stream.session.groupOf(id)) {}
+           const Tensor &second, Share share)
+      : w(stream.data<float>(w) + share.first), first(first.present ? stream.data<float>(first) : this->w),
+        second(second.present ? stream.data<float>(second) : this->first), dw(stream.data<float>(dw) + share.first),
+        norm(stream.data<float>(norm)), count(share.count), group(stream.session.groupOf(id)),
+        width(share.first % 4 == 0 ? 4 : 1) {}
 };
 
-/// Neighbours from i on, 16 bytes of each tensor at once.
+/// Of an update with states of their own.
+Pointers pointersOf(Stream &stream, Node node, ParameterId id, const Tensor &w, const Tensor &dw, const Tensor &norm,
+                    const Tensor &first, const Tensor &second) {
+  const Share share = updatedShare(stream.session, node, w.shape, dw, {first, second});
+  return {stream, id, w, dw, norm, first, second, share};
+}
+
+/// Neighbours from i on, p.width of them at once.
 template <typename Rule>
 __device__ void updateFour(const Pointers &p, int64_t i, const UpdateFactors &f, float factor) {
-  const int64_t count = p.count - i;
+  const int64_t rest = p.count - i, count = rest < p.width ? rest : p.width;
   const bool hasFirst = p.first != p.w, hasSecond = p.second != p.first;
   float w[4] = {}, dw[4] = {}, first[4] = {}, second[4] = {};
   loadFour(w, p.w + i, count);
@@ -61,7 +71,7 @@ template <typename Rule, typename Plain> __global__ void updateKernel(Pieces<Poi
   const UpdateFactors f = state->update.of(p.group, p.decoupled);
   const float factor = f.clipFactor(p.norm);
   const bool plain = p.plain || f.momentum == 0;
-  for (int64_t i = 4 * all.thread(own); i < p.count; i += 4 * all.threads(own))
+  for (int64_t i = p.width * all.thread(own); i < p.count; i += p.width * all.threads(own))
     if (plain)
       updateFour<Plain>(p, i, f, factor);
     else
@@ -218,36 +228,31 @@ std::string deviceCodeArchitectures() { return SLUICE_CUDA_ARCHITECTURES; }
 
 void updateSgd(Stream &stream, ParameterId id, const Tensor &w, const Tensor &dw, const Tensor &norm,
                const Tensor &momentum, Node node) {
-  checkUpdate(node, w.shape, {dw, momentum});
-  launchMomentum<MomentumSgd, PlainSgd>(stream, node, "update_sgd", {stream, id, w, dw, norm, momentum, none},
-                                        momentum.present);
+  launchMomentum<MomentumSgd, PlainSgd>(stream, node, "update_sgd",
+                                        pointersOf(stream, node, id, w, dw, norm, momentum, none), momentum.present);
 }
 
 void updateAdam(Stream &stream, ParameterId id, const Tensor &w, const Tensor &dw, const Tensor &norm,
                 const Tensor &expAvg, const Tensor &expAvgSq, WeightDecay decay, Node node) {
-  checkUpdate(node, w.shape, {dw, expAvg, expAvgSq});
   const bool decoupled = decay == WeightDecay::Decoupled;
   launchUpdate<AdamRule>(stream, node, decoupled ? "update_adamw" : "update_adam",
-                         {stream, id, w, dw, norm, expAvg, expAvgSq}, decoupled);
+                         pointersOf(stream, node, id, w, dw, norm, expAvg, expAvgSq), decoupled);
 }
 
 void updateAdagrad(Stream &stream, ParameterId id, const Tensor &w, const Tensor &dw, const Tensor &norm,
                    const Tensor &sum, Node node) {
-  checkUpdate(node, w.shape, {dw, sum});
-  launchUpdate<AdagradRule>(stream, node, "update_adagrad", {stream, id, w, dw, norm, sum, none});
+  launchUpdate<AdagradRule>(stream, node, "update_adagrad", pointersOf(stream, node, id, w, dw, norm, sum, none));
 }
 
 void updateRmsProp(Stream &stream, ParameterId id, const Tensor &w, const Tensor &dw, const Tensor &norm,
                    const Tensor &squareAvg, const Tensor &momentum, Node node) {
-  checkUpdate(node, w.shape, {dw, squareAvg, momentum});
   launchMomentum<MomentumRmsProp, PlainRmsProp>(stream, node, "update_rmsprop",
-                                                {stream, id, w, dw, norm, squareAvg, momentum}, true);
+                                                pointersOf(stream, node, id, w, dw, norm, squareAvg, momentum), true);
 }
 
 void updateLion(Stream &stream, ParameterId id, const Tensor &w, const Tensor &dw, const Tensor &norm,
                 const Tensor &expAvg, Node node) {
-  checkUpdate(node, w.shape, {dw, expAvg});
-  launchUpdate<LionRule>(stream, node, "update_lion", {stream, id, w, dw, norm, expAvg, none}, true);
+  launchUpdate<LionRule>(stream, node, "update_lion", pointersOf(stream, node, id, w, dw, norm, expAvg, none), true);
 }
 
 Lamb::Lamb(Node node, Shape w) : Kernel(node), w(w) { workspace = static_cast<size_t>(cuda::lambScratch); }
@@ -255,7 +260,7 @@ Lamb::Lamb(Node node, Shape w) : Kernel(node), w(w) { workspace = static_cast<si
 void Lamb::update(Stream &stream, ParameterId id, const Tensor &w, const Tensor &dw, const Tensor &norm,
                   const Tensor &expAvg, const Tensor &expAvgSq, const Tensor &scratch) const {
   checkUpdate(node, this->w, {w, dw, expAvg, expAvgSq});
-  const Pointers p(stream, id, w, dw, norm, expAvg, expAvgSq);
+  const Pointers p(stream, id, w, dw, norm, expAvg, expAvgSq, {0, w.shape.elements()});
   double *weights = stream.data<double>(scratch), *directions = weights + cuda::normParts;
   auto *ratio = reinterpret_cast<float *>(directions + cuda::normParts);
   const DeviceState *state = deviceState(stream);

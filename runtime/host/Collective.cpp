@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums over ranks. Each rank adds up its share of the elements: it gets that share from all others and sends them the
-// sum of it, twice the tensor's bytes to and fro for any number of ranks. Elements so few that those of all ranks fit
-// the room are sent whole, once, and added up by each.
+// Sums over ranks.
 #include "runtime/Collective.h"
 
 #include "runtime/host/Parallel.h"
+#include "runtime/kernels/SumMessages.h"
 
 #include <algorithm>
-#include <stdexcept>
 
 namespace sluice {
 
@@ -52,59 +50,17 @@ struct Reduction {
   float factor;
   Awaited awaited;
 
-  const float *weightsOrNull() const { return weights.empty() ? nullptr : weights.data(); }
-
-  /// Everybody gets all of everybody.
-  void whole(const float *x, float *y, float *received, int64_t count) const {
-    std::vector<const float *> leaves;
-    std::vector<Message> messages;
-    const size_t bytes = static_cast<size_t>(count) * sizeof(float);
-    for (int peer = 0; peer < ranks.size(); ++peer) {
-      if (peer == ranks.rank()) {
-        leaves.push_back(x);
-        continue;
-      }
-      messages.push_back({peer, const_cast<float *>(x), bytes, true});
-      messages.push_back({peer, received, bytes, false});
-      leaves.push_back(received);
-      received += count;
-    }
-    ranks.exchange(messages, awaited);
-    sumInTree(leaves, weightsOrNull(), factor, y, count);
-  }
-
-  /// Everybody adds up a share.
-  void shared(const float *x, float *y, float *received, int64_t count) const {
-    const int own = ranks.rank();
-    const auto share = [&](int rank) { return shareOf(count, rank, ranks.size()); };
-    const auto bytes = [&](int rank) { return static_cast<size_t>(share(rank).count) * sizeof(float); };
-    std::vector<const float *> leaves;
-    std::vector<Message> scatter, collect;
-    for (int peer = 0; peer < ranks.size(); ++peer) {
-      if (peer == own) {
-        leaves.push_back(x + share(own).first);
-        continue;
-      }
-      scatter.push_back({peer, const_cast<float *>(x + share(peer).first), bytes(peer), true});
-      scatter.push_back({peer, received, bytes(own), false});
-      collect.push_back({peer, y + share(own).first, bytes(own), true});
-      collect.push_back({peer, y + share(peer).first, bytes(peer), false});
-      leaves.push_back(received);
-      received += share(own).count;
-    }
-    ranks.exchange(scatter, awaited);
-    sumInTree(leaves, weightsOrNull(), factor, y + share(own).first, share(own).count);
-    ranks.exchange(collect, awaited);
-  }
-
   /// One tensor piece by piece, in its own place; `room` for what is received.
   void run(const float *x, float *y, float *received, int64_t room, int64_t elements) const {
     for (int64_t begin = 0; begin < elements; begin += reducedPiece) {
-      const int64_t count = std::min(reducedPiece, elements - begin);
-      if ((ranks.size() - 1) * count <= room)
-        whole(x + begin, y + begin, received, count);
-      else
-        shared(x + begin, y + begin, received, count);
+      const RankSum sum =
+          sumOfRanks(ranks, x + begin, y + begin, received, room, std::min(reducedPiece, elements - begin));
+      std::vector<const float *> leaves;
+      for (int rank = 0; rank < ranks.size(); ++rank)
+        leaves.push_back(sum.leaves.of(rank));
+      ranks.exchange(sum.before, awaited);
+      sumInTree(leaves, weights.empty() ? nullptr : weights.data(), factor, sum.sum, sum.leaves.count);
+      ranks.exchange(sum.after, awaited);
     }
   }
 };
@@ -155,18 +111,13 @@ static void sumOverRanks(const Summed &all, float *room, bool ordered, float own
 void allReduce(Stream &stream, const Tensor &room, TensorList xs, TensorList ys, bool mean, bool weighted, bool ordered,
                Node node) {
   Summed all;
+  all.elements = checkedElements(node, room, xs, ys, ordered);
   for (const Tensor &x : xs) {
     all.xs.push_back(stream.data<float>(x));
     all.counts.push_back(x.shape.elements());
-    all.elements += x.shape.elements();
   }
   for (const Tensor &y : ys)
     all.ys.push_back(stream.data<float>(y));
-  const int64_t needed = roomOfSum(all.xs.size(), all.elements, ordered);
-  if (all.xs.size() != all.ys.size() || (all.xs.size() > 1 && all.elements > reducedPiece) ||
-      (needed > 0 && (!room.present || room.shape.elements() < needed)))
-    throw std::invalid_argument(std::string("'") + node.name + "': a sum of " + std::to_string(all.elements) +
-                                " elements needs room for " + std::to_string(needed));
   const Session &session = stream.session;
   if (!session.state.lastBatch())
     return;
@@ -175,7 +126,7 @@ void allReduce(Stream &stream, const Tensor &room, TensorList xs, TensorList ys,
   Ranks *ranks = session.ranks;
   const float own = weights.empty() ? 1 : weights[static_cast<size_t>(ranks ? ranks->rank() : 0)];
   const Awaited awaited = {"the sum over all ranks", node.name, session.state.step};
-  float *place = needed > 0 ? stream.data<float>(room) : nullptr;
+  float *place = stream.data<float>(room);
   stream.launch(node.as(OpRole::Reduce), "all_reduce",
                 [=, isOrdered = ordered, all = std::move(all), weights = std::move(weights)] {
                   if (ranks)
@@ -191,20 +142,12 @@ void allGather(Stream &stream, TensorList parameters, Node node) {
   Ranks *ranks = session.ranks;
   if (!session.state.lastBatch() || !ranks)
     return;
-  std::vector<Message> messages;
-  for (int peer = 0; peer < ranks->size(); ++peer)
-    for (const Tensor &parameter : parameters) {
-      float *data = stream.data<float>(parameter);
-      const auto part = [&](int rank, bool sends) {
-        const Share share = shareOf(parameter.shape.elements(), rank, ranks->size());
-        messages.push_back({peer, data + share.first, static_cast<size_t>(share.count) * sizeof(float), sends});
-      };
-      if (peer != ranks->rank())
-        part(ranks->rank(), true), part(peer, false);
-    }
+  std::vector<FloatRange> all;
+  for (const Tensor &parameter : parameters)
+    all.push_back({stream.data<float>(parameter), parameter.shape.elements()});
   const Awaited awaited = {"the parameters of all ranks", node.name, session.state.step};
   stream.launch(node.as(OpRole::Gather), "all_gather",
-                [ranks, messages = std::move(messages), awaited] { ranks->exchange(messages, awaited); });
+                [ranks, messages = messagesOfShares(*ranks, all), awaited] { ranks->exchange(messages, awaited); });
 }
 
 void sumBatches(Stream &stream, const Tensor &x, TensorList sums, bool weighted, Node node) {

@@ -3,9 +3,10 @@
 // Vectors of channels are small, so that each rank sends them whole and all compute the same.
 #include "runtime/Collective.h"
 
+#include "runtime/kernels/SumMessages.h"
+
 #include <algorithm>
 #include <cmath>
-#include <stdexcept>
 
 namespace sluice {
 
@@ -53,54 +54,40 @@ void applyStatistics(Stream &stream, const Tensor &sum, const Tensor &runningMea
 /// The ranks that normalize together, and where each of them has its two vectors, one behind the other.
 struct SynchronizedNorm::Meeting {
   Ranks &ranks;
+  NormRanks together;
   const float *one, *other; ///< this rank's own
   float *blocks;
   int64_t channels;
-  int members, own; ///< of the members this one
   Awaited awaited;
 
   float *block(int member) const { return blocks + 2 * channels * member; }
 
   /// All members' blocks, in their order.
   std::vector<const float *> gather() const {
-    std::copy(one, one + channels, block(own));
-    std::copy(other, other + channels, block(own) + channels);
-    const int apart = ranks.size() / members;
-    const auto bytes = static_cast<size_t>(2 * channels) * sizeof(float);
+    std::copy(one, one + channels, block(together.own));
+    std::copy(other, other + channels, block(together.own) + channels);
+    ranks.exchange(messagesOfBlocks(ranks, together, blocks, 2 * channels), awaited);
     std::vector<const float *> all;
-    std::vector<Message> messages;
-    for (int member = 0; member < members; ++member) {
+    for (int member = 0; member < together.members; ++member)
       all.push_back(block(member));
-      const int peer = ranks.rank() % apart + member * apart;
-      if (member == own)
-        continue;
-      messages.push_back({peer, block(own), bytes, true});
-      messages.push_back({peer, block(member), bytes, false});
-    }
-    ranks.exchange(messages, awaited);
     return all;
   }
 };
 
 SynchronizedNorm::SynchronizedNorm(Node node, int64_t channels, int64_t ranks, float epsilon)
     : Kernel(node), channels(channels), ranks(ranks), epsilon(epsilon) {
-  workspace = sizeof(float) * static_cast<size_t>(ranks * 2 * channels);
+  workspace = static_cast<size_t>(synchronizedScratch(channels, ranks));
 }
 
 SynchronizedNorm::Meeting SynchronizedNorm::meet(Stream &stream, const Tensor &one, const Tensor &other,
                                                  const Tensor &scratch, const char *what) const {
-  Ranks *all = stream.session.ranks;
-  const int64_t size = all ? all->size() : 1;
-  if (!all || size % ranks != 0)
-    throw std::invalid_argument(std::string("'") + node.name + "' normalizes the batches of " + std::to_string(ranks) +
-                                " ranks together, which do not divide " + std::to_string(size));
-  return {*all,
+  const NormRanks together = normRanks(node, stream.session.ranks, ranks);
+  return {*stream.session.ranks,
+          together,
           stream.data<float>(one),
           stream.data<float>(other),
           stream.data<float>(scratch),
           channels,
-          static_cast<int>(ranks),
-          static_cast<int>(all->rank() / (size / ranks)),
           {what, node.name, stream.session.state.step}};
 }
 

@@ -2,7 +2,6 @@
 // Optimizer updates, and what gradients go through before them. Hyperparameters are taken when a kernel is enqueued.
 #include "runtime/Update.h"
 
-#include "runtime/Ranks.h"
 #include "runtime/host/LineSum.h"
 #include "runtime/host/Parallel.h"
 #include "runtime/kernels/UpdateRules.h"
@@ -14,12 +13,6 @@ namespace {
 constexpr int64_t grain = 1 << 15;
 /// Ranges of a sum; their number is the same for any number of threads.
 constexpr int64_t parts = 64;
-
-/// What this process updates of a parameter: all, or this rank's share.
-Share updatedShare(const Session &session, const Shape &w) {
-  const StepState &state = session.state;
-  return session.sharesStates ? shareOf(w.elements(), state.rank, state.ranks) : Share{0, w.elements()};
-}
 
 /// The tensors of an update, from where it begins. States that a rule has not are the one before, or w, which it leaves
 /// alone.
@@ -35,20 +28,10 @@ struct Pointers {
         norm(stream.data<float>(norm)), count(share.count) {}
 };
 
-/// Of an update with states of their own, which are as long as the share at least.
+/// Of an update with states of their own.
 Pointers pointersOf(Stream &stream, Node node, const Tensor &w, const Tensor &dw, const Tensor &norm,
                     const Tensor &first, const Tensor &second) {
-  const Share share = updatedShare(stream.session, w.shape);
-  if (!stream.session.sharesStates)
-    checkUpdate(node, w.shape, {dw, first, second});
-  else
-    checkUpdate(node, w.shape, {dw});
-  for (const Tensor &state : {first, second})
-    if (state.present && state.shape.elements() < share.count)
-      throw std::invalid_argument(std::string("update of '") + node.name + "': states of " +
-                                  std::to_string(state.shape.elements()) + " elements for a share of " +
-                                  std::to_string(share.count));
-  return {stream, w, dw, norm, first, second, share};
+  return {stream, w, dw, norm, first, second, updatedShare(stream.session, node, w.shape, dw, {first, second})};
 }
 
 template <typename Rule>

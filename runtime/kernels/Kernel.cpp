@@ -19,6 +19,22 @@ void checkUpdate(const char *node, const Shape &w, std::initializer_list<Tensor>
                                   " elements of gradient or state");
 }
 
+Share updatedShare(const Session &session, const char *node, const Shape &w, const Tensor &dw,
+                   std::initializer_list<Tensor> states) {
+  checkUpdate(node, w, {dw});
+  if (!session.sharesStates) {
+    checkUpdate(node, w, states);
+    return {0, w.elements()};
+  }
+  const Share share = shareOf(w.elements(), session.state.rank, session.state.ranks);
+  for (const Tensor &state : states)
+    if (state.present && state.shape.elements() < share.count)
+      throw std::invalid_argument(std::string("update of '") + node + "': states of " +
+                                  std::to_string(state.shape.elements()) + " elements for a share of " +
+                                  std::to_string(share.count));
+  return share;
+}
+
 void checkStatistics(const char *node, const Shape &x) {
   if (x.rank < 2)
     throw std::invalid_argument(std::string("batch statistics of '") + node + "' over rank " + std::to_string(x.rank) +

@@ -4,6 +4,7 @@
 
 #include "runtime/LossScale.h"
 #include "runtime/Random.h"
+#include "runtime/Ranks.h"
 #include "runtime/Update.h"
 
 #include <cmath>
@@ -185,5 +186,10 @@ SLUICE_KERNEL float joinedElement(float dw, float mean, const UpdateFactors &f) 
 
 /// Throws std::invalid_argument naming `node` when a gradient or state that is there has not w's size.
 void checkUpdate(const char *node, const Shape &w, std::initializer_list<Tensor> others);
+
+/// What this process updates of w: all, or its share of it, for which states of that length will do. Throws as
+/// checkUpdate().
+Share updatedShare(const Session &session, const char *node, const Shape &w, const Tensor &dw,
+                   std::initializer_list<Tensor> states);
 
 } // namespace sluice

@@ -9,7 +9,6 @@
 #include <chrono>
 #include <climits>
 #include <cstdlib>
-#include <optional>
 
 #ifdef __linux__
 #include <sys/prctl.h>
@@ -56,11 +55,11 @@ void refuseUnconnected() {
 
 } // namespace
 
-std::unique_ptr<Ranks> joinMpi() {
+std::optional<MpiPlace> joinProcesses() {
   const bool launched = anyOf({"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"});
   if (!launched) {
     refuseUnconnected();
-    return nullptr;
+    return std::nullopt;
   }
   int provided = 0, number = 0, count = 1;
   if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided) != MPI_SUCCESS)
@@ -70,13 +69,18 @@ std::unique_ptr<Ranks> joinMpi() {
   if (count == 1) {
     MPI_Finalize();
     refuseUnconnected();
-    return nullptr;
+    return std::nullopt;
   }
   if (provided < MPI_THREAD_MULTIPLE)
     throw UsageError("this MPI bears no calls of several threads (MPI_THREAD_MULTIPLE), which the program needs");
   if (count > mostRanks)
     throw UsageError(text(count, " ranks were started, the program takes ", mostRanks));
-  return std::make_unique<MpiRanks>(number, count);
+  return MpiPlace{number, count};
+}
+
+std::unique_ptr<Ranks> joinMpi() {
+  const std::optional<MpiPlace> place = joinProcesses();
+  return place ? std::make_unique<MpiRanks>(*place) : nullptr;
 }
 
 /// For this thread and those that it starts: naps are otherwise longer by 50 microseconds.
@@ -86,7 +90,7 @@ static void napExactly() {
 #endif
 }
 
-MpiRanks::MpiRanks(int number, int count) : Ranks(number, count) {
+MpiRanks::MpiRanks(MpiPlace place) : Ranks(place.number, place.count) {
   napExactly();
   MPI_Comm_dup(MPI_COMM_WORLD, &work);
   MPI_Comm_dup(MPI_COMM_WORLD, &words);

@@ -10,14 +10,21 @@
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 namespace sluice {
 
+/// This process among those that MPI connects.
+struct MpiPlace {
+  int number, count;
+};
+/// Begins MPI where mpirun or srun has started several processes, else nothing. Throws as joinMpi().
+std::optional<MpiPlace> joinProcesses();
+
 class MpiRanks : public Ranks {
 public:
-  /// After MPI_Init_thread.
-  MpiRanks(int number, int count);
+  explicit MpiRanks(MpiPlace place);
   ~MpiRanks() override;
 
   void exchange(const std::vector<Message> &messages, const Awaited &awaited) override;
@@ -26,12 +33,18 @@ public:
   void fail() noexcept override;
   void finish() override;
 
+protected:
+  /// What this process waits for, and of whom (-1: of all), for lines about what is lost. Nothing: "".
+  void setWaiting(const Awaited &awaited, int peer);
+  /// What has failed between devices so that they wait for ever, as their library says it; empty: nothing. On the
+  /// watching thread.
+  virtual std::string lostBetweenDevices() { return ""; }
+
 private:
   /// What the watching thread says to its like. Alive goes round the ring, the others to everybody. Told: somebody has
   /// said what is waited for.
   enum Word : int { Alive, Failed, Told };
   void wait(std::vector<MPI_Request> &requests, const std::vector<int> &peers, const Awaited &awaited);
-  void setWaiting(const Awaited &awaited, int peer);
   void askToTell(int peer);
   void tellWhatWaits();
   void tellOthers(Word word);

@@ -144,6 +144,13 @@ void Team::agree(const std::string &data, int64_t step) {
   }
   notedAmongRanks(); // from here on all end together
   joined->watch([this](const std::string &line) { print(line); }, [] { return notedAmongRanks() != 0; });
+  try {
+    joined->connectDevices();
+  } catch (const UsageError &error) { // which all ranks find
+    if (leads())
+      print(error.what());
+    throw OthersFailed{2};
+  }
 }
 
 int Team::fail(int status, const std::string &message) {

@@ -23,6 +23,11 @@ def libraries(build):
     return ["-x", "none", f"{build}/lib/libsluice_cuda_emulated.a", "-ljpeg", "-lpng", "-lz", "-lpthread"]
 
 
+def ranks_libraries(build):
+    """Of programs for several processes, before libraries(build); compiled by mpicxx, which knows those of MPI."""
+    return ["-x", "none", f"{build}/lib/libsluice_nccl_emulated.a", f"{build}/lib/libsluice_mpi.a"]
+
+
 def compile_program(sluicec, model, flags, binary):
     """As `sluicec model flags -o binary`, with the weights beside it; (exit status, what was printed). sluicec is that of a build folder."""
     build = pathlib.Path(sluicec).resolve().parent.parent

@@ -98,14 +98,18 @@ enum cudaError_t {
   cudaErrorNoKernelImageForDevice = 209,
   cudaErrorLaunchFailure = 719
 };
-enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDefault };
+enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice, cudaMemcpyDefault };
 using cudaStream_t = struct EmulatedStream *;
 using cudaEvent_t = struct EmulatedEvent *;
 using cudaGraph_t = struct EmulatedGraph *;
 using cudaGraphExec_t = struct EmulatedGraph *;
+struct cudaUUID_t {
+  char bytes[16];
+};
 struct cudaDeviceProp {
   char name[16];
   int major, minor, multiProcessorCount;
+  cudaUUID_t uuid;
 };
 struct cudaFuncAttributes {};
 constexpr unsigned cudaStreamNonBlocking = 1, cudaEventDefault = 0, cudaEventDisableTiming = 2,
@@ -144,9 +148,9 @@ inline cudaError_t cudaGetDeviceCount(int *count) { return *count = emulated("EM
 inline thread_local int emulatedDevice = 0;
 inline cudaError_t cudaSetDevice(int device) { return emulatedDevice = device, cudaSuccess; }
 inline cudaError_t cudaGetDevice(int *device) { return *device = emulatedDevice, cudaSuccess; }
-inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp *to, int) {
-  return *to = {"emulator", emulated("EMULATED_CAPABILITY", 90) / 10, emulated("EMULATED_CAPABILITY", 90) % 10, 2},
-         cudaSuccess;
+inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp *to, int device) {
+  const int capability = emulated("EMULATED_CAPABILITY", 90);
+  return *to = {"emulator", capability / 10, capability % 10, 2, {{static_cast<char>(device)}}}, cudaSuccess;
 }
 cudaError_t cudaDeviceSynchronize();
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
@@ -157,6 +161,9 @@ inline cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) {
   return *least = 0, *greatest = -5, cudaSuccess;
 }
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned, int priority);
+inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags) {
+  return cudaStreamCreateWithPriority(stream, flags, 0);
+}
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, int);
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph);
