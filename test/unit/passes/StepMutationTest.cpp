@@ -5,6 +5,7 @@
 // by construction, for the reason that stands at it.
 #include "test/unit/passes/ScheduledModel.h"
 
+#include "mlir/IR/Verifier.h"
 #include "gmock/gmock.h"
 
 using namespace mlir;
@@ -26,12 +27,18 @@ protected:
     size_t tried = 0;
     const size_t count = all<Op>(program()).size();
     for (size_t i = 0; i < count; ++i) {
-      bool changed = false;
-      const std::string message = verifyWith([&](ProgramOp p) { changed = change(all<Op>(p)[i]); });
+      bool changed = false, isRefusedAlone = false;
+      const std::string message = verifyWith([&](ProgramOp p) {
+        Op op = all<Op>(p)[i];
+        changed = change(op);
+        ScopedDiagnosticHandler quiet(&context, [](Diagnostic &) { return success(); });
+        if constexpr (std::is_same_v<Op, RunOp>) // on a stream of copies, where it may be in order still
+          isRefusedAlone = changed && failed(mlir::verify(op));
+      });
       if (!changed)
         continue;
       ++tried;
-      EXPECT_NE(message, "") << what << " of " << Op::getOperationName().str() << " " << i;
+      EXPECT_TRUE(isRefusedAlone || !message.empty()) << what << " of " << Op::getOperationName().str() << " " << i;
     }
     total += tried;
     RecordProperty(std::string(what), static_cast<int>(tried += triedOf[what]));
@@ -123,8 +130,9 @@ TEST_P(StepMutation, StepsStayOnTheirStream) {
   });
   for (Stream stream : {Stream::ToHost, Stream::ToDevice, Stream::Storage})
     expectRefused<RunOp>("stream", [&](RunOp run) {
+      const bool changes = run.getStream() != stream; // codecs may be there already
       run.setStream(stream);
-      return true;
+      return changes;
     });
   // An event of another stream, or a wait of another one, orders others than the schedule needs ordered: every wait of
   // it is needed (ScheduleMutationTest), and this drops it.
@@ -193,8 +201,11 @@ TEST_P(StepMutation, WhatIsOffloadedStaysInItsArena) {
                 testing::HasSubstr("V8"))
         << buffers[i].getName().str();
   }
-  if (llvm::any_of(all<CopyOp>(program()),
-                   [](CopyOp copy) { return copy.getFrom().getDefiningOp<BufferOp>().onDevice(); })) {
+  const auto putsAway = [](CopyOp copy) { // what is at home elsewhere is copied there, too
+    return copy.getFrom().getDefiningOp<BufferOp>().onDevice() &&
+           !copy.getTo().getDefiningOp<BufferOp>().outlivesStep();
+  };
+  if (llvm::any_of(all<CopyOp>(program()), putsAway)) {
     EXPECT_GE(moved, 1u);
   }
 }
@@ -244,7 +255,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"vgg", "vdnn-all", "", Space::Host, Space::Host},
                     Case{"densenet", "superneurons", "65%act", Space::Storage},
                     Case{"gpt", "vdnn-all", "", Space::Host, Space::Device, 2},
-                    Case{"resnet", "mixed", "80%act", Space::Host, Space::Device, 1, Space::Device, 2}),
+                    Case{"resnet", "mixed", "70%act", Space::Host, Space::Device, 1, Space::Device, 2}),
     nameOf);
 
 } // namespace
