@@ -36,7 +36,17 @@ bool isEverywhere(NodeImport &node, int input, double number) {
          llvm::all_of(llvm::seq<int64_t>(0, value->size()), [&](int64_t i) { return value->number(i) == number; });
 }
 
-/// y * scale + bias, operands 1 and 2, each with an element for an index of dimension 1.
+/// The scale, operand 1, or the bias, operand 2: an element for each channel or group; null after an error.
+Value ofChannels(NodeImport &node, int input, int64_t channels) {
+  Value vector = node.tensor(input, {input == 1 ? Use::Scale : Use::Bias});
+  if (!vector || shapeOf(vector) == ArrayRef<int64_t>{channels})
+    return vector;
+  (void)node.error("has " + std::to_string(channels) + " channels or groups but a scale or bias of shape " +
+                   shapeText(shapeOf(vector).vec()));
+  return {};
+}
+
+/// y * scale + bias, each with an element for an index of dimension 1.
 Value affine(NodeImport &node, Value y) {
   if (!y)
     return {};
@@ -45,12 +55,7 @@ Value affine(NodeImport &node, Value y) {
   for (int input : {1, 2}) {
     if (isEverywhere(node, input, input == 1 ? 1 : 0))
       continue;
-    Value vector = node.tensor(input, {input == 1 ? Use::Scale : Use::Bias});
-    if (vector && shapeOf(vector) != ArrayRef<int64_t>{shape[1]}) {
-      (void)node.error("has " + std::to_string(shape[1]) + " channels or groups but a scale or bias of shape " +
-                       shapeText(shapeOf(vector).vec()));
-      return {};
-    }
+    Value vector = ofChannels(node, input, shape[1]);
     vector = vector ? node.reshape(vector, shape) : Value();
     y = input == 1 ? binary<train::MulOp>(node, y, vector) : binary<train::AddOp>(node, y, vector);
   }
@@ -65,14 +70,6 @@ bool hasChannels(NodeImport &node, Value x, size_t leastRank) {
   return x && shapeOf(x).size() >= leastRank;
 }
 
-/// Scale or bias of all channels; null after an error.
-Value ofChannels(NodeImport &node, int input, int64_t channels) {
-  const double idle = input == 1 ? 1 : 0;
-  if (isEverywhere(node, input, idle))
-    return node.filled({channels}, idle, input == 1 ? "ones" : "zeros");
-  return node.tensor(input, {input == 1 ? Use::Scale : Use::Bias});
-}
-
 /// An image alone in its batch has the statistics of the batch: no rows as long as an image, and no passes of their own
 /// for scale and shift.
 LogicalResult importInstanceNorm(NodeImport &node) {
@@ -80,7 +77,11 @@ LogicalResult importInstanceNorm(NodeImport &node) {
   if (!hasChannels(node, x, 3))
     return failure();
   if (shapeOf(x)[0] == 1 && train::isImage(x.getType())) {
-    Value scale = ofChannels(node, 1, shapeOf(x)[1]), bias = ofChannels(node, 2, shapeOf(x)[1]);
+    const auto vector = [&](int input, double idle, const char *name) {
+      const int64_t channels = shapeOf(x)[1];
+      return isEverywhere(node, input, idle) ? node.filled({channels}, idle, name) : ofChannels(node, input, channels);
+    };
+    Value scale = vector(1, 1, "ones"), bias = vector(2, 0, "zeros");
     auto norm = scale && bias ? node.make<train::BatchNormOp>(
                                     x, scale, bias, node.f32(node.attributes.number("epsilon", 1e-5f)), uint64_t(1))
                               : train::BatchNormOp();

@@ -25,7 +25,8 @@ struct CutRequest {
 /// twice. Windows read rows of the parts before theirs again.
 class StepCuts {
 public:
-  /// Of a function whose arguments, but for those that all samples share, have samples along their first dimension.
+  /// Of a function whose arguments, but for those that all samples share, have samples along their first dimension,
+  /// images their rows along the third.
   StepCuts(mlir::func::FuncOp function, const CutRequest &request,
            llvm::function_ref<bool(mlir::BlockArgument)> isShared);
 

@@ -54,4 +54,5 @@ def main():
         print("| " + " | ".join(row).replace("%", " %") + " |", flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -4,35 +4,25 @@
 
     tools/bench/joint.py [--device v100-pcie] [--target cuda] MODEL:BATCH:BUDGET[:PARTS,..][:FLAG...] ..
 
-MODEL is a folder below ~/.cache/sluice/models (test/models/make_torchvision.py --export-only, make_gpt2.py) or a path, BUDGET what --memory-budget takes without parts and with everything at home on the device, PARTS what
+MODEL is a folder below ~/.cache/sluice/models (test/models/make_torchvision.py --export-only, make_gpt2.py), BUDGET a share of what keeping everything on the device needs (40%), PARTS what
 --parts takes, several with a semicolon between them. Alone are: activations kept, moved and made again, whole (--strategy=mixed); states and parameters at home in host memory, or states alone, with all activations kept;
 parts, with all activations of them kept. Together: each of the homes with each of the parts, activations planned. Of each the fastest one that fits is taken; times are over keeping everything on the device."""
 import argparse
 import itertools
-import pathlib
-import re
-import subprocess
+
+from beyond import plan
 
 HOMES = ([], ["--state-home=HOME"], ["--state-home=HOME", "--parameter-home=HOME"])
 
 
 class Planner:
     def __init__(self, options, model, flags):
-        path = pathlib.Path.home() / ".cache/sluice/models" / model / "model.onnx"
-        home = "host" if options.target == "cuda" else "storage"
-        self.words = [options.sluicec, path if path.exists() else model, f"--device={options.device}", f"--target={options.target}", "--host-budget=unlimited", "--emit=planned", "-o", "-", *flags]
-        self.home = home
+        self.options, self.model, self.flags = options, model, flags
+        self.home = "host" if options.target == "cuda" else "storage"
 
     def plan(self, *flags):
         """Figures of the plan; none where it does not fit."""
-        run = subprocess.run([*map(str, self.words), *(flag.replace("HOME", self.home) for flag in flags)], capture_output=True, text=True)
-        if run.returncode == 3:
-            return None
-        if run.returncode:
-            raise SystemExit(f"{self.words} {flags}: {run.stderr}")
-        words = run.stdout[run.stdout.index("#train.plan<"):]
-        number = lambda key: float(re.search(rf"\b{key} = ([-+0-9.Ee]+)", words).group(1))
-        return {key: number(key) for key in ("budget", "keep_arena", "keep_seconds", "seconds")}
+        return plan(self.options, self.model, [*self.flags, *(flag.replace("HOME", self.home) for flag in flags)])[0]
 
     def best(self, tries, budget, keeps):
         """(seconds, flags) of the fastest try within the budget; none fits: (None, [])."""
@@ -57,15 +47,16 @@ def main():
         cuts = [[f"--parts={cut}"] for cut in parts.split(";") if cut]
         planner = Planner(options, model, [f"--batch={batch}", *filter(None, flags)])
         keep = planner.plan("--strategy=keep")
-        share = float(budget.rstrip("%act")) / 100
+        share = float(budget.rstrip("%")) / 100
         size = int(keep["keep_arena"] * share)
         alone = [planner.best([[]], size, False), planner.best(HOMES[1:], size, True), planner.best(cuts, size, True)]
         together = min((planner.best([home], size, False) for home in ([*home, *cut] for home, cut in itertools.product(HOMES, [[], *cuts]))), key=lambda found: found[0] or float("inf"))
         over = lambda found: f"{found[0] / keep['keep_seconds'] - 1:+.1%}" if found[0] else "-"
         first = min((found[0] for found in alone if found[0]), default=None)
         ahead = f"{1 - together[0] / first:.1%}" if first else "alone none fits"
-        row = [pathlib.Path(model).parent.name if "/" in model else model, batch, f"{size / 2**20:.0f}", f"{share:.0%}", *map(over, alone), over(together), " ".join(flag.replace("HOME", planner.home) for flag in together[1]) or "activations", ahead]
+        row = [model, batch, f"{size / 2**20:.0f}", f"{share:.0%}", *map(over, alone), over(together), " ".join(flag.replace("HOME", planner.home) for flag in together[1]) or "activations", ahead]
         print("| " + " | ".join(row).replace("%", " %") + " |", flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main()

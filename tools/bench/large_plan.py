@@ -31,7 +31,7 @@ def make(options, path):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         exported = torch.onnx.export(model, (ids,), dynamo=True, optimize=False, input_names=["input"], output_names=["output"], verbose=False).model
-    names, end = {name for name, _ in model.named_parameters()}, 0
+    names, end = model.state_dict().keys(), 0
     for name, value in exported.graph.initializers.items():
         if name in names:
             tensor = value.const_value
