@@ -123,12 +123,17 @@ private:
             << d.nameOf(in) << ");\n";
   }
 
-  /// Before the update, which may write over the gradient.
+  /// Before the update, which may write over the gradient. One of rows says which row of the parameter is its first.
   void printGradient(llvm::raw_ostream &out, sched::RunOp run) {
-    if (run.getParameter())
-      out << "  s.captureGradient("
-          << stringLiteral(train::tensorName(symbols.lookup<train::VariableOp>(*run.getParameter()))) << ", "
-          << d.use(run.getIns()[0], run.inType(0), run.inFirst(0)) << ");\n";
+    if (!run.getParameter())
+      return;
+    const RankedTensorType gradient = run.inType(0);
+    out << "  s.captureGradient("
+        << stringLiteral(train::tensorName(symbols.lookup<train::VariableOp>(*run.getParameter()))) << ", "
+        << d.use(run.getIns()[0], gradient, run.inFirst(0));
+    if (const std::optional<int64_t> first = run.outFirst(0); first && *first > 0)
+      out << ", " << *first / (train::bytes(gradient) / gradient.getDimSize(0));
+    out << ");\n";
   }
 
   void printCall(llvm::raw_ostream &out, sched::RunOp run, const KernelCallText &call) {

@@ -44,6 +44,12 @@ struct Variables : mlir::SideEffects::Resource::Base<Variables> {
   llvm::StringRef getName() final { return "variables"; }
 };
 
+/// What an op changes of a variable: bytes from `first` on, of that type.
+struct VariablePiece {
+  int64_t first;
+  mlir::RankedTensorType type;
+};
+
 /// Gradient bookkeeping of one reverse sweep. Values without a contribution have no gradient (null). Contributions to
 /// one value are summed with train.add in the order in which they arrive. All train.reads of one variable are one value
 /// here: what is added to any of them is the gradient of all.
@@ -63,6 +69,11 @@ public:
 constexpr sched::Role roleOf(OpKind kind) {
   return kind == OpKind::Update ? sched::Role::Update : sched::Role::Compute;
 }
+
+/// What an op reads of an operand, or writes of a result, where that is a piece of a variable which it changes there;
+/// none: all of the value.
+std::optional<VariablePiece> changedPieceOf(mlir::OpOperand &operand);
+std::optional<VariablePiece> changedPieceOf(mlir::OpResult result);
 
 /// Verifiers of the interfaces Elementwise, PrecisionAware and ChangesVariables.
 llvm::LogicalResult verifyElementwise(mlir::Operation *op);

@@ -100,6 +100,8 @@ def Train_ChangesVariables : OpInterface<"ChangesVariables"> {
   let methods = [
     InterfaceMethod<"the operand whose bytes the result takes", "unsigned", "changedOperand", (ins "unsigned":$result), "",
       "return $_op->getNumOperands() - $_op->getNumResults() + result;">,
+    InterfaceMethod<"the piece of its variable that the result changes, and that is read of the old value; none: all of it",
+      "std::optional<::sluice::train::VariablePiece>", "changedPiece", (ins "unsigned":$result), "", "return std::nullopt;">,
   ];
 }
 

@@ -22,7 +22,8 @@ include "ir/GradientOps.td"
 defvar Train_UpdateTraits = [Train_OwnKernel, MemoryEffects<[MemRead<Train_Variables>, MemWrite<Train_Variables>]>,
     Train_ChangesVariables, DeclareOpInterfaceMethods<SymbolUserOpInterface>, Train_Costed];
 
-def Train_UpdateOp : Train_Op<"update", Train_UpdateTraits # [AttrSizedOperandSegments]> {
+def Train_UpdateOp : Train_Op<"update", Train_UpdateTraits # [AttrSizedOperandSegments,
+    DeclareOpInterfaceMethods<Train_ChangesVariables, ["changedPiece"]>, DeclareOpInterfaceMethods<Train_Costed, ["flops", "bytesMoved"]>]> {
   let extraClassDeclaration = Train_KernelFacts<"Update", object = "_update">.decl # "::std::string launchName();\nbool gathers() { return getRule() != UpdateRule::Lamb; }";
   let summary = "one optimizer step on a parameter, placed right after its gradient";
   let description = [{
@@ -35,15 +36,18 @@ def Train_UpdateOp : Train_Op<"update", Train_UpdateTraits # [AttrSizedOperandSe
       where the parameter is averaged.
     - C3: `sharded`: each of several ranks changes its share of the parameter alone, elements one behind the other in its layout, and keeps their states
       alone: each of these is a vector, shorter than the parameter unless that has one element. Rules that look at whole tensors, lamb, and averages have no shares.
+    - C4: `first`: the gradient is of some rows of the parameter, along its first dimension, from this one on. They are there, begin at a multiple of 256
+      bytes, and are all that the op reads and changes of parameter and states. Of lamb and of shares there are no rows.
 
     ```mlir
     %w2, %m2 = train.update(%dw, %w, %m) rule(sgd) : tensor<10x512xf32>
     %w2, %m2, %a2 = train.update(%dw, %w, %m, %a) norm(%n) rule(sgd) {averaged} : tensor<10x512xf32>
     %w2, %m2 = train.update(%dw, %w, %m) rule(sgd) {sharded} : tensor<10x512xf32> keeping tensor<1280xf32>
+    %w2, %m2 = train.update(%dw, %w, %m) rule(sgd) {first = 5 : i64} : tensor<5x512xf32> of tensor<10x512xf32>
     ```
   }];
   let arguments = (ins Train_Float:$gradient, Optional<Train_Scalar>:$norm, Train_Float:$parameter, Variadic<Train_Float>:$states,
-      Train_UpdateRule:$rule, UnitAttr:$averaged, UnitAttr:$sharded);
+      Train_UpdateRule:$rule, UnitAttr:$averaged, UnitAttr:$sharded, OptionalAttr<I64Attr>:$first);
   let results = (outs Variadic<Train_Float>:$updated);
   let assemblyFormat = ?; // the class's
   let hasCustomAssemblyFormat = 1;

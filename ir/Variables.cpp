@@ -136,6 +136,19 @@ LogicalResult sluice::train::verifyChanges(Operation *op) {
   return success();
 }
 
+std::optional<VariablePiece> sluice::train::changedPieceOf(OpResult result) {
+  auto changes = dyn_cast<ChangesVariables>(result.getOwner());
+  return changes ? changes.changedPiece(result.getResultNumber()) : std::nullopt;
+}
+
+std::optional<VariablePiece> sluice::train::changedPieceOf(OpOperand &operand) {
+  if (auto changes = dyn_cast<ChangesVariables>(operand.getOwner()))
+    for (OpResult result : operand.getOwner()->getResults())
+      if (changes.changedOperand(result.getResultNumber()) == operand.getOperandNumber())
+        return changes.changedPiece(result.getResultNumber());
+  return std::nullopt;
+}
+
 LogicalResult sluice::train::checkRoles(Operation *op, SymbolTableCollection &table, ValueRange values, Role role) {
   for (Value value : values) {
     auto variable = lookup(op, table, variableOf(value));
@@ -146,175 +159,4 @@ LogicalResult sluice::train::checkRoles(Operation *op, SymbolTableCollection &ta
                                << stringifyRole(variable->getRole()) << ", not " << stringifyRole(role);
   }
   return success();
-}
-
-/// C3 of an update.
-static LogicalResult checkShares(UpdateOp op) {
-  if (op.getRule() == UpdateRule::Lamb || op.getAveraged())
-    return op.emitOpError() << "has no shares of " << (op.getAveraged() ? "averages" : "what lamb takes norms of");
-  const int64_t whole = elements(op.getParameter().getType());
-  for (Value state : op.getStates())
-    if (const auto type = ranked(state); type.getRank() != 1 || type.getDimSize(0) > std::max<int64_t>(1, whole - 1))
-      return op.emitOpError() << "keeps " << type << " as a share of " << whole << " elements; it is a shorter vector";
-  return success();
-}
-
-// Not in verify(): MLIR asks this when the ops of the module are verified, so that symbols may be looked up.
-LogicalResult UpdateOp::verifySymbolUses(SymbolTableCollection &table) {
-  const size_t wanted = stateSuffixes(getRule()).size() + (getAveraged() ? 1 : 0);
-  if (getStates().size() != wanted) // C2
-    return emitOpError() << "has " << getStates().size() << " states, rule " << stringifyUpdateRule(getRule())
-                         << (getAveraged() ? " with an average keeps " : " keeps ") << wanted;
-  if (getNumResults() != wanted + 1) // C2
-    return emitOpError() << "makes " << getNumResults() << " values of a parameter and " << wanted << " states";
-  if (getSharded() && failed(checkShares(*this)))
-    return failure();
-  for (Value changed : getOperands().take_back(wanted + 1)) // C1, C2
-    if (changed.getType() != getGradient().getType() && !(getSharded() && changed != getParameter()))
-      return emitOpError() << "has a gradient of " << getGradient().getType() << " for '"
-                           << variableOf(changed).getValue() << "', which is " << changed.getType();
-  return success(succeeded(checkRoles(*this, table, getParameter(), Role::Parameter)) &&
-                 succeeded(checkRoles(*this, table, getStates(), Role::Optimizer)));
-}
-
-LogicalResult AccumulateOp::verifySymbolUses(SymbolTableCollection &table) { // C1
-  return checkRoles(*this, table, getSum(), Role::Gradient);
-}
-
-LogicalResult CheckGradientsOp::verifySymbolUses(SymbolTableCollection &table) { // C1
-  return checkRoles(*this, table, {getScale(), getGood(), getSkipped()}, Role::Optimizer);
-}
-
-LogicalResult UpdateStatisticsOp::verifySymbolUses(SymbolTableCollection &table) { // C1
-  return checkRoles(*this, table, {getRunningMean(), getRunningVar()}, Role::State);
-}
-
-unsigned CheckGradientsOp::changedOperand(unsigned result) { return result; }
-
-// All are of one type, but states that are shares: (%gradient, %parameter, %states...) norm(%norm) rule(name)
-// attributes : type keeping type
-void UpdateOp::print(OpAsmPrinter &printer) {
-  printer << "(" << getGradient() << ", " << getParameter();
-  for (Value state : getStates())
-    printer << ", " << state;
-  printer << ")";
-  if (getNorm())
-    printer << " norm(" << getNorm() << ")";
-  printer << " rule(" << stringifyUpdateRule(getRule()) << ")";
-  printer.printOptionalAttrDict((*this)->getAttrs(), {getRuleAttrName(), getOperandSegmentSizesAttrName()});
-  printer << " : " << getGradient().getType();
-  if (getSharded())
-    printer << " keeping " << getStates()[0].getType();
-}
-
-// By hand, since one type is written for a number of results that the states give: one more than there are of them.
-ParseResult UpdateOp::parse(OpAsmParser &parser, OperationState &result) {
-  SmallVector<OpAsmParser::UnresolvedOperand> values;
-  OpAsmParser::UnresolvedOperand norm;
-  StringRef rule;
-  RankedTensorType type, kept;
-  const SMLoc start = parser.getCurrentLocation();
-  if (parser.parseOperandList(values, OpAsmParser::Delimiter::Paren))
-    return failure();
-  if (values.size() < 2)
-    return parser.emitError(start, "needs a gradient and a parameter, has ") << values.size() << " operands";
-  const bool clips = succeeded(parser.parseOptionalKeyword("norm"));
-  if ((clips && (parser.parseLParen() || parser.parseOperand(norm) || parser.parseRParen())) ||
-      parser.parseKeyword("rule") || parser.parseLParen())
-    return failure();
-  const SMLoc at = parser.getCurrentLocation();
-  if (parser.parseKeyword(&rule) || parser.parseRParen())
-    return failure();
-  const std::optional<UpdateRule> known = symbolizeUpdateRule(rule);
-  if (!known)
-    return parser.emitError(at, "no update rule: ") << rule;
-  if (parser.parseOptionalAttrDict(result.attributes) || parser.parseColonType(type))
-    return failure();
-  kept = type;
-  if (succeeded(parser.parseOptionalKeyword("keeping")) && parser.parseType(kept))
-    return failure();
-  const auto scalar = RankedTensorType::get({}, type.getElementType());
-  if (parser.resolveOperand(values[0], type, result.operands) ||
-      (clips && parser.resolveOperand(norm, scalar, result.operands)) ||
-      parser.resolveOperand(values[1], type, result.operands) ||
-      parser.resolveOperands(ArrayRef(values).drop_front(2), kept, result.operands))
-    return failure();
-  const auto states = static_cast<int32_t>(values.size()) - 2;
-  result.addAttribute(getRuleAttrName(result.name), UpdateRuleAttr::get(parser.getContext(), *known));
-  result.addAttribute(getOperandSegmentSizesAttrName(result.name),
-                      parser.getBuilder().getDenseI32ArrayAttr({1, clips ? 1 : 0, 1, states}));
-  result.addTypes(type);
-  result.addTypes(SmallVector<Type>(static_cast<size_t>(states), kept));
-  return success();
-}
-
-/// Names of PyTorch's optimizer states, in the order of the update's operands; checkpoints and exports know them by
-/// these.
-ArrayRef<StringRef> sluice::train::stateSuffixes(UpdateRule rule) {
-  static constexpr StringRef momentum[] = {"/momentum"}, moments[] = {"/exp_avg", "/exp_avg_sq"}, sum[] = {"/sum"},
-                             square[] = {"/square_avg", "/momentum_buffer"}, average[] = {"/exp_avg"};
-  switch (rule) {
-  case UpdateRule::Sgd:
-    return momentum;
-  case UpdateRule::Adam:
-  case UpdateRule::AdamW:
-  case UpdateRule::Lamb:
-    return moments;
-  case UpdateRule::Adagrad:
-    return sum;
-  case UpdateRule::RmsProp:
-    return square;
-  case UpdateRule::Lion:
-    return average;
-  }
-  return {};
-}
-
-/// The calls of the rule alone. In: gradient, norm if there is one, parameter, states; out: parameter, states.
-static KernelCalls updateCalls(UpdateOp op) {
-  KernelCalls calls(op);
-  const Slot norm = op.getNorm() ? in(1) : noSlot;
-  switch (op.getRule()) {
-  case UpdateRule::Sgd:
-    return calls.function("updateSgd", {parameterSlot, out(0), in(0), norm, out(1)});
-  case UpdateRule::Adam:
-  case UpdateRule::AdamW: {
-    const Enumerator decay{"WeightDecay", op.getRule() == UpdateRule::AdamW ? "Decoupled" : "Coupled"};
-    return calls.function("updateAdam", {parameterSlot, out(0), in(0), norm, out(1), out(2)}, decay);
-  }
-  case UpdateRule::Adagrad:
-    return calls.function("updateAdagrad", {parameterSlot, out(0), in(0), norm, out(1)});
-  case UpdateRule::RmsProp:
-    return calls.function("updateRmsProp", {parameterSlot, out(0), in(0), norm, out(1), out(2)});
-  case UpdateRule::Lamb:
-    return calls.object(arguments::Lamb{calls.shape(in(0))}, "update",
-                        {parameterSlot, out(0), in(0), norm, out(1), out(2), scratchSlot});
-  case UpdateRule::Lion:
-    return calls.function("updateLion", {parameterSlot, out(0), in(0), norm, out(1)});
-  }
-  return calls;
-}
-
-KERNEL(UpdateOp) {
-  KernelCalls calls = updateCalls(*this);
-  if (getAveraged())
-    calls.function("averageWeights", {out(0), out(static_cast<int64_t>(getStates().size()))});
-  return calls;
-}
-
-std::string UpdateOp::launchName() { return "update_" + stringifyUpdateRule(getRule()).str(); }
-
-KERNEL(AccumulateOp) { return KernelCalls(*this).function("accumulateGradient", {in(0), out(0)}); }
-
-KERNEL(CheckGradientsOp) {
-  SmallVector<Slot> gradients;
-  for (size_t i = 3; i < 3 + getGradients().size(); ++i) // after what it changes
-    gradients.push_back(in(static_cast<int64_t>(i)));
-  return KernelCalls(*this).function("checkGradients", {out(0), out(1), out(2)}, ArrayRef<Slot>(gradients));
-}
-
-KERNEL(GradientNormOp) {
-  KernelCalls calls(*this);
-  return calls.object(arguments::GradientNorm{calls.shape(in(0))}, "run",
-                      {in(0), getBefore() ? in(1) : noSlot, out(0), scratchSlot});
 }

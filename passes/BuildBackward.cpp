@@ -235,7 +235,7 @@ void Sweep::update(OpBuilder &builder, Location loc, VariableOp parameter, Value
   SmallVector<Type> types(states.size() + 1, type);
   types.front() = parameter.getType();
   UpdateOp::create(builder, loc, types, gradient, norm, read(builder, parameter), states, request.rule, request.average,
-                   request.shares > 0);
+                   request.shares > 0, IntegerAttr());
 }
 
 /// The updates that wait for all gradients, as part of what the last op's gradients are.

@@ -43,6 +43,7 @@ public:
     const int64_t budget = succeeded(best.result) ? planOfStep(*best.module).getBudget() : best.cause.budget;
     options.budget = std::to_string(budget); // percentages are of the whole's keep
     const bool hasPlan = succeeded(best.result);
+    tryWeights();
     tryStep(CutAlong::Batch);
     if (failed(best.result) || !best.keepsPace())
       tryStep(CutAlong::Image);
@@ -85,6 +86,18 @@ private:
         largest = std::max(largest, train::bytes(result.getType()));
     });
     return largest;
+  }
+
+  /// Rows of large weights cost next to nothing, and go with all other parts.
+  void tryWeights() {
+    const int64_t above = largestValue() / shareInParts;
+    const bool anyLarge = llvm::any_of(original->getOps<train::VariableOp>(), [&](train::VariableOp variable) {
+      return variable.getRole() == train::Role::Parameter && train::bytes(variable.getType()) > above;
+    });
+    if (!anyLarge)
+      return;
+    options.weightsAbove = above;
+    take(tried(options));
   }
 
   /// Twice as many parts until there is a plan, and while that helps, of all ops and of the large ones.

@@ -9,6 +9,7 @@
 // | build-backward | forward ops that have gradients: none is fused yet | gradient and update ops, `train.forward`, `train.backward`, variables of the optimizer | @step; others read averages | an error: the op has no gradient rule |
 // | split (--parts) | gradient ops: none is fused yet | losses of rows with `first`, train.concat of their gradients, none of both forward | functions | an error: there are fused ops |
 // | split-step (--parts=batch=N, image=N) | gradient ops: none is fused yet | ops of parts, no train.batch_norm | @step and @evaluate | an error: there are fused ops |
+// | split-updates (--parts=weights=SIZE) | updates, and the ops that make their gradients: none is fused yet | updates of rows, one behind the other | @step | an error: there are fused ops |
 // | reduce-gradients (--ranks) | updates; none is fused yet | train.all_reduce, train.sum_batches, train.all_gather, no train.accumulate | @step | an error: no updates, or there are fused ops |
 // | fuse-epilogues (cuda, 16 bits) | train.batch_norm and elementwise ops as they are | train.conv_statistics, train.conv_backward_norm | functions | an error: there are fused ops |
 // | fuse | build-backward, as train.fused has no gradient | no elementwise op outside of train.fused, no train.batch_norm | functions | an error of every later pass that needs kernels: the op has none (`checkKernels`) |

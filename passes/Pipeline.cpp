@@ -59,6 +59,7 @@ void sluice::addPasses(OpPassManager &pm, Level from, Level until, const Pipelin
     pm.addPass(createBuildBackward());
     pm.addPass(createSplit({options.parts}));
     pm.addPass(createSplitStep({options.partsAlong, options.stepParts, options.partsAbove}));
+    pm.addPass(createSplitUpdates({options.weightsAbove, !options.choosesParts}));
     pm.addPass(createReduceGradients());
   }
   if (reaches(Level::Linearized))

@@ -49,6 +49,8 @@ struct PipelineWords : PassPipelineOptions<PipelineWords> {
                                                clEnumValN(CutAlong::Image, "image", "rows of images"))};
   Option<int64_t> stepParts{*this, "step-parts", llvm::cl::desc("parts of the step"), llvm::cl::init(1)};
   Option<int64_t> partsAbove{*this, "parts-above", llvm::cl::desc("bytes of an op in parts"), llvm::cl::init(0)};
+  Option<int64_t> weightsAbove{*this, "weights-above", llvm::cl::desc("bytes of a weight's gradient at a time"),
+                               llvm::cl::init(0)};
   Option<bool> keyCache{*this, "kv-cache", llvm::cl::desc("keys and values for a function of one token a text"),
                         llvm::cl::init(false)};
   Option<bool> groupLaunches{*this, "group-launches", llvm::cl::desc("runs of one kind in one launch"),
@@ -83,6 +85,7 @@ struct PipelineWords : PassPipelineOptions<PipelineWords> {
     result.partsAlong = partsAlong;
     result.stepParts = stepParts;
     result.partsAbove = partsAbove;
+    result.weightsAbove = weightsAbove;
     result.keyCache = keyCache;
     result.groupLaunches = groupLaunches;
     result.fuseEpilogues = fuseEpilogues;

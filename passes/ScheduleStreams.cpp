@@ -181,10 +181,7 @@ void Scheduler::kernel(Operation *op) {
 /// Appends the sched.run. Versions are those of checkContent, which has counted this op's writes already.
 void Scheduler::run(Operation *op, Stream stream) {
   auto kernel = cast<train::HasKernel>(op);
-  SmallVector<Value> read(op->getOperands());
-  if (kernel.accumulates())
-    read.push_back(op->getResult(0)); // into what it holds by now
-  const ScheduledBuffers::Operands ins = buffers.operandsOf(read), outs = buffers.operandsOf(op->getResults());
+  const ScheduledBuffers::Operands ins = buffers.insOf(op), outs = buffers.outsOf(op);
   auto calls = kernel.kernelCalls();
   auto run = RunOp::create(b, op->getLoc(), stream, op->getName().stripDialect(), ins.buffers, outs.buffers,
                            buffers.scratchOf(op), b.getArrayAttr(ins.types), b.getArrayAttr(outs.types),

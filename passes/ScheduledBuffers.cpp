@@ -84,14 +84,27 @@ void ScheduledBuffers::addScratch(OpBuilder &b, Operation *op) {
                        {}, {}, PlannedPlaces::of(op, op->getNumResults()), {}, {}, {}, {});
 }
 
-/// A value is a buffer, the type that it is read as, and where it begins in it if it is a piece.
-ScheduledBuffers::Operands ScheduledBuffers::operandsOf(ValueRange values) const {
-  Operands list;
-  for (Value value : values) {
-    const Piece piece = storages.pieceOf(value);
-    list.buffers.push_back(slots[piece.storage]);
-    list.types.push_back(TypeAttr::get(value.getType()));
-    list.firsts.push_back(piece.first.value_or(sched::wholeBuffer));
-  }
-  return list;
+/// A value is a buffer, the type that it is read as, and where it begins in it if it is a piece, or if only a piece of
+/// it is changed.
+void ScheduledBuffers::list(Value value, std::optional<train::VariablePiece> changed, Operands &into) const {
+  const Piece piece = storages.pieceOf(value);
+  into.buffers.push_back(slots[piece.storage]);
+  into.types.push_back(TypeAttr::get(changed ? Type(changed->type) : value.getType()));
+  into.firsts.push_back(changed ? changed->first : piece.first.value_or(sched::wholeBuffer));
+}
+
+ScheduledBuffers::Operands ScheduledBuffers::insOf(Operation *op) const {
+  Operands ins;
+  for (OpOperand &operand : op->getOpOperands())
+    list(operand.get(), train::changedPieceOf(operand), ins);
+  if (cast<train::HasKernel>(op).accumulates()) // into what it holds by now
+    list(op->getResult(0), {}, ins);
+  return ins;
+}
+
+ScheduledBuffers::Operands ScheduledBuffers::outsOf(Operation *op) const {
+  Operands outs;
+  for (OpResult result : op->getResults())
+    list(result, train::changedPieceOf(result), outs);
+  return outs;
 }

@@ -27,9 +27,12 @@ public:
     llvm::SmallVector<mlir::Attribute> types;
     llvm::SmallVector<int64_t> firsts;
   };
-  Operands operandsOf(mlir::ValueRange values) const;
+  /// Of an op's operands, with its result behind them where it accumulates into that, and of its results.
+  Operands insOf(mlir::Operation *op) const;
+  Operands outsOf(mlir::Operation *op) const;
 
 private:
+  void list(mlir::Value value, std::optional<train::VariablePiece> changed, Operands &into) const;
   void addStorage(mlir::OpBuilder &b, mlir::func::FuncOp function, const Storage &storage);
   void addScratch(mlir::OpBuilder &b, mlir::Operation *op);
 

@@ -87,4 +87,35 @@ def SplitStep : Pass<"sluice-split-step", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"partedOps", "parted-ops", "ops that are computed in parts">];
 }
 
+def SplitUpdates : Pass<"sluice-split-updates", "::mlir::ModuleOp"> {
+  let summary = "make a large weight's gradient, and update the weight by it, for some rows after the other";
+  let description = [{
+    For `above` greater than 0. The gradient of a weight that is larger, made by one product or convolution without groups and read by one update alone, is there once for each part of the
+    weight's first dimension, right in front of an update of those rows, so that no more than `above` bytes of it live at a time. Parts are as equal as they can be where each begins at a multiple of
+    256 bytes of the weight.
+
+    - A part reads its rows of what the gradient is made of: a train.slice of the output's gradient, along its channels or columns.
+    - Updates follow one another, each on the values that the one before left (`first` of train.update), so that the variable stays on the device.
+    - An update that waits for all gradients (`norm`), for other batches of the step, or looks at the whole tensor (lamb) needs its gradient whole. Where no gradient is as large and can be cut, the pass
+      fails if it `insists`.
+
+    ```mlir
+    %dw = train.matmul %dy, %x {transpose_a = true, train.backward = 0} : (tensor<8x64xf32>, tensor<8x128xf32>) -> tensor<64x128xf32>
+    %w2, %m2 = train.update(%dw, %w, %m) rule(sgd) {train.backward = 0} : tensor<64x128xf32>
+    ```
+    becomes, with `above=16384`,
+    ```mlir
+    %dy1 = train.slice %dy {axis = 1 : i64, length = 32 : i64, start = 0 : i64, train.backward = 0} : ...
+    %dw1 = train.matmul %dy1, %x {transpose_a = true, train.backward = 0} : (tensor<8x32xf32>, tensor<8x128xf32>) -> tensor<32x128xf32>
+    %w2, %m2 = train.update(%dw1, %w, %m) rule(sgd) {first = 0 : i64, train.backward = 0} : tensor<32x128xf32> of tensor<64x128xf32>
+    %dy2 = train.slice %dy {axis = 1 : i64, length = 32 : i64, start = 32 : i64, train.backward = 0} : ...
+    ...
+    ```
+  }];
+  let dependentDialects = ["::sluice::train::TrainDialect"];
+  let options = [Option<"above", "above", "int64_t", "0", "bytes of a weight's gradient that are there at a time; 0: all">,
+    Option<"insists", "insists", "bool", "true", "that there is such a gradient">];
+  let statistics = [Statistic<"weights", "weights", "weights whose gradients are made in rows">];
+}
+
 #endif

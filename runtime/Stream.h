@@ -247,9 +247,10 @@ public:
   /// Shows an F32 gradient to `onGradient`, right after it was computed and before its update, in the last batch of a
   /// step; does nothing while that is empty. Host: the hook runs on the compute stream's thread, in its order. Cuda: it
   /// runs on this thread, which waits for the compute stream, and sees the gradient divided by the loss's scale. `data`
-  /// is readable by the CPU, in the tensor's layout, until the hook returns.
-  void captureGradient(const char *parameter, const Tensor &gradient);
-  std::function<void(const char *parameter, const Tensor &gradient, const void *data)> onGradient;
+  /// is readable by the CPU, in the tensor's layout, until the hook returns. A gradient that is made in rows comes in
+  /// their order: `first` is the row of the parameter that these begin with.
+  void captureGradient(const char *parameter, const Tensor &gradient, int64_t first = 0);
+  std::function<void(const char *parameter, const Tensor &gradient, int64_t first, const void *data)> onGradient;
 
   /// Largest offset + size of all tensors of that arena whose address was asked for: what the program really used.
   size_t peak(Space space) const;

@@ -90,28 +90,37 @@ Status takeHomes(const std::string &states, const std::string &parameters, Drive
   return Success{};
 }
 
-/// N, or batch=N[,above=SIZE], or image=N[,above=SIZE].
-static bool readParts(llvm::StringRef word, PipelineOptions &pipeline) {
-  if (word.consume_front("image="))
-    pipeline.partsAlong = CutAlong::Image;
-  else if (!word.consume_front("batch="))
-    return !word.getAsInteger(10, pipeline.parts) && pipeline.parts > 0;
-  auto [number, above] = word.split(",above=");
-  if (number != word) {
-    const std::optional<int64_t> size = parseSize(above.str());
-    if (!size)
-      return false;
-    pipeline.partsAbove = *size;
-  }
-  return !number.getAsInteger(10, pipeline.stepParts) && pipeline.stepParts > 0;
+static bool readSize(llvm::StringRef word, int64_t &into) {
+  const std::optional<int64_t> size = parseSize(word.str());
+  into = size.value_or(0);
+  return into > 0;
+}
+
+/// One of N, batch=N, image=N, above=SIZE and weights=SIZE.
+static bool readPart(llvm::StringRef word, PipelineOptions &pipeline) {
+  if (word.consume_front("weights="))
+    return readSize(word, pipeline.weightsAbove);
+  if (word.consume_front("above="))
+    return pipeline.stepParts > 1 && readSize(word, pipeline.partsAbove);
+  const bool isImage = word.consume_front("image="), isStep = isImage || word.consume_front("batch=");
+  if (isStep)
+    pipeline.partsAlong = isImage ? CutAlong::Image : CutAlong::Batch;
+  int64_t &count = isStep ? pipeline.stepParts : pipeline.parts;
+  return !word.getAsInteger(10, count) && count > 0;
 }
 
 Status takeParts(const std::string &word, PipelineOptions &pipeline) {
   pipeline.choosesParts = word == "auto";
-  if (word.empty() || pipeline.choosesParts || readParts(word, pipeline))
+  const bool isRead =
+      word.empty() || pipeline.choosesParts ||
+      llvm::all_of(llvm::split(word, ","), [&](llvm::StringRef part) { return readPart(part, pipeline); });
+  if (isRead && pipeline.parts > 1 && pipeline.stepParts > 1)
+    return Error{"--parts=" + word + " cuts both the rows of the loss and the step; leave one of them out"};
+  if (isRead)
     return Success{};
-  return Error{"--parts takes a positive number, batch=N or image=N, either with ,above=SIZE, or auto, not '" + word +
-               "'"};
+  return Error{"--parts takes a positive number, batch=N or image=N, either with ,above=SIZE, weights=SIZE, several of "
+               "them with commas between, or auto, not '" +
+               word + "'"};
 }
 
 Status checkStrategy(const std::string &strategy) {

@@ -230,6 +230,9 @@ static Status refuseKeyCache(const DriverOptions &o) {
 }
 
 Status refuseNotYet(const DriverOptions &o) {
+  if (o.pipeline.weightsAbove > 0 && !o.spec.ranks.empty())
+    return Error{"--parts=weights=SIZE is not available yet with --ranks, which add up whole gradients; leave one of "
+                 "them out"};
   const Status buckets = refuseBuckets(o);
   return buckets ? refuseKeyCache(o) : buckets;
 }

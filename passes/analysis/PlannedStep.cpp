@@ -189,10 +189,17 @@ LogicalResult Correspondence::checkFacts(train::HasKernel op, RunOp run) {
   return success();
 }
 
+/// Of a variable of which the op changes a piece it reads that piece.
 LogicalResult Correspondence::checkReads(train::HasKernel op, RunOp run) {
   SmallVector<std::pair<Content, Type>> meant;
   for (Value operand : op->getOperands())
     meant.push_back({ofOperand(operand), operand.getType()});
+  auto changes = dyn_cast<train::ChangesVariables>(*op);
+  for (unsigned i = 0; changes && i < op->getNumResults(); ++i)
+    if (const auto piece = changes.changedPiece(i)) {
+      auto &[content, type] = meant[changes.changedOperand(i)];
+      content.first = piece->first, type = piece->type;
+    }
   if (op.accumulates() && !run.getOuts().empty()) // into what its result holds by now
     meant.push_back({{run.getOuts()[0], writes.lookup(run.getOuts()[0])}, op->getResult(0).getType()});
   if (run.getIns().size() != meant.size())
@@ -215,7 +222,8 @@ LogicalResult Correspondence::checkWrites(train::HasKernel op, RunOp run) {
     return error(run) << "writes " << run.getOuts().size() << " buffers, in the planned step " << op->getNumResults();
   auto inPlace = train::attr::get<train::attr::InPlace>(op);
   for (auto [i, buffer, version] : llvm::enumerate(run.getOuts(), run.getOutVersions())) {
-    const Type type = op->getResult(i).getType();
+    const auto piece = changes ? changes.changedPiece(i) : std::optional<train::VariablePiece>();
+    const Type type = piece ? Type(piece->type) : op->getResult(i).getType();
     if (run.outType(i) != type)
       return error(run) << "writes '" << slot(buffer).getName() << "' as " << run.outType(i)
                         << ", but the planned step as " << type;
@@ -229,11 +237,12 @@ LogicalResult Correspondence::checkWrites(train::HasKernel op, RunOp run) {
     if (replaced.buffer && replaced.buffer != buffer)
       return error(run) << "writes '" << slot(buffer).getName() << "' instead of "
                         << "'" << slot(replaced.buffer).getName() << "', which the planned step changes";
-    const Content written{buffer, version, run.outFirst(i)};
-    if (written.first != replaced.first)
-      return error(run) << "writes " << text(written) << ", but the planned step writes "
-                        << (replaced.first ? "the piece at " + std::to_string(*replaced.first) : "all of it");
-    if (failed(checkResult(op->getResult(i), run, written, replaced.buffer ? replaced.version : 0)))
+    const std::optional<int64_t> written = run.outFirst(i), meant = piece ? piece->first : replaced.first;
+    if (written != meant)
+      return error(run) << "writes " << text({buffer, version, written}) << ", but the planned step writes "
+                        << (meant ? "the piece at " + std::to_string(*meant) : "all of it");
+    const Content left{buffer, version, replaced.first};
+    if (failed(checkResult(op->getResult(i), run, left, replaced.buffer ? replaced.version : 0)))
       return failure();
   }
   return success();
@@ -313,13 +322,10 @@ LogicalResult Correspondence::checkNextBatch() {
 }
 
 LogicalResult Correspondence::checkLeftOver() {
-  SmallVector<Operation *> rest{copiesOut.leftOver(), copiesIn.leftOver()};
+  Operation *by = copiesOut.leftOver() ? copiesOut.leftOver() : copiesIn.leftOver();
   for (auto &[kind, queue] : runs)
-    rest.push_back(queue.leftOver());
-  for (Operation *by : rest)
-    if (by)
-      return error(by) << "belongs to no op of the planned step";
-  return success();
+    by = by ? by : queue.leftOver();
+  return by ? LogicalResult(error(by) << "belongs to no op of the planned step") : success();
 }
 
 LogicalResult Correspondence::run() {

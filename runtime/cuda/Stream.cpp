@@ -303,7 +303,7 @@ void Session::synchronize() {
 
 void Session::forgetFailure() { clearNotes(); }
 
-void Session::captureGradient(const char *parameter, const Tensor &gradient) {
+void Session::captureGradient(const char *parameter, const Tensor &gradient, int64_t first) {
   if (!onGradient || !state.lastBatch())
     return;
   impl->shown.resize(gradient.bytes());
@@ -315,7 +315,7 @@ void Session::captureGradient(const char *parameter, const Tensor &gradient) {
   if (const float factor = gradientFactor(); factor != 1)
     for (size_t i = 0; i < gradient.bytes() / sizeof(float); ++i)
       reinterpret_cast<float *>(impl->shown.data())[i] *= factor;
-  onGradient(parameter, gradient, impl->shown.data());
+  onGradient(parameter, gradient, first, impl->shown.data());
 }
 
 size_t Session::peak(Space space) const {

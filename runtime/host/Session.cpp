@@ -66,12 +66,12 @@ void Session::write(const Tensor &tensor, const void *from) {
   memcpy(compute.address(tensor), from, tensor.bytes());
 }
 
-void Session::captureGradient(const char *parameter, const Tensor &gradient) {
+void Session::captureGradient(const char *parameter, const Tensor &gradient, int64_t first) {
   if (!onGradient || !state.lastBatch())
     return;
   const void *data = compute.address(gradient);
   compute.launch(parameter, "capture gradient",
-                 [this, parameter, gradient, data] { onGradient(parameter, gradient, data); });
+                 [this, parameter, gradient, first, data] { onGradient(parameter, gradient, first, data); });
 }
 
 size_t Session::peak(Space space) const {

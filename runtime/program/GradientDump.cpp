@@ -10,11 +10,15 @@
 namespace sluice {
 
 GradientDump::GradientDump(Session &session) : session(session) {
-  session.onGradient = [this](const char *parameter, const Tensor &gradient, const void *data) {
+  session.onGradient = [this](const char *parameter, const Tensor &gradient, int64_t first, const void *data) {
     Gradient &copy = caught[parameter];
-    copy.tensor = gradient;
-    copy.bytes.resize(gradient.bytes());
-    toLogical(gradient, data, copy.bytes.data());
+    if (first == 0)
+      copy = {gradient, {}};
+    else
+      copy.tensor.shape.dims[0] += gradient.shape[0];
+    const size_t before = copy.bytes.size();
+    copy.bytes.resize(before + gradient.bytes());
+    toLogical(gradient, data, copy.bytes.data() + before);
   };
 }
 

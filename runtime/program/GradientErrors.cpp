@@ -40,8 +40,8 @@ public:
     state.mixBatch = program.batch;
     state.scaleIsFixed = 1;
     state.step = std::max<int64_t>(1, state.step);
-    session.onGradient = [this](const char *parameter, const Tensor &gradient, const void *data) {
-      take(parameter, gradient, static_cast<const float *>(data));
+    session.onGradient = [this](const char *parameter, const Tensor &gradient, int64_t first, const void *data) {
+      take({parameter, first}, gradient, static_cast<const float *>(data));
     };
     running = this;
   }
@@ -103,11 +103,11 @@ private:
     session.synchronize();
   }
 
-  void take(const char *parameter, const Tensor &gradient, const float *data) {
+  void take(const std::pair<std::string, int64_t> &rows, const Tensor &gradient, const float *data) {
     if (gradient.type != DataType::F32)
       return;
     const auto count = static_cast<size_t>(gradient.shape.elements());
-    std::vector<float> &exact = reference[parameter];
+    std::vector<float> &exact = reference[rows];
     if (!current)
       return exact.assign(data, data + count);
     for (size_t i = 0; i < std::min(count, exact.size()); ++i) {
@@ -121,10 +121,10 @@ private:
   const Entry &entry;
   const size_t scratch;
   const StepState before;
-  std::map<std::string, std::vector<float>> reference; ///< by parameter
-  const Trial *current = nullptr;                      ///< null: gradients are remembered
-  std::optional<Packing> rounded;                      ///< outlives what it has enqueued
-  double difference = 0, size = 0;                     ///< squared
+  std::map<std::pair<std::string, int64_t>, std::vector<float>> reference; ///< by parameter and first row
+  const Trial *current = nullptr;                                          ///< null: gradients are remembered
+  std::optional<Packing> rounded;                                          ///< outlives what it has enqueued
+  double difference = 0, size = 0;                                         ///< squared
 };
 
 /// Says every ten seconds how far the measurement is, and ends it where a signal asks for that.

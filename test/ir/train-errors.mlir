@@ -947,6 +947,44 @@ func.func @update_c2_average(%g: tensor<2x3xf32>) {
 
 // -----
 
+train.variable @w role(parameter) init(zero) : tensor<8x64xf32>
+train.variable @m role(optimizer) init(zero) : tensor<8x64xf32>
+func.func @update_c4_beyond(%g: tensor<3x64xf32>) {
+  %w = train.read @w : tensor<8x64xf32>
+  %m = train.read @m : tensor<8x64xf32>
+  // expected-error @below {{has a gradient of 'tensor<3x64xf32>' for the rows from 6 on of 'tensor<8x64xf32>'}}
+  %new:2 = train.update(%g, %w, %m) rule(sgd) {first = 6 : i64} : tensor<3x64xf32> of tensor<8x64xf32>
+  return
+}
+
+// -----
+
+train.variable @w role(parameter) init(zero) : tensor<8x3xf32>
+train.variable @m role(optimizer) init(zero) : tensor<8x3xf32>
+func.func @update_c4_alignment(%g: tensor<2x3xf32>) {
+  %w = train.read @w : tensor<8x3xf32>
+  %m = train.read @m : tensor<8x3xf32>
+  // expected-error @below {{begins at byte 12 of 'tensor<8x3xf32>'; rows begin at a multiple of 256}}
+  %new:2 = train.update(%g, %w, %m) rule(sgd) {first = 1 : i64} : tensor<2x3xf32> of tensor<8x3xf32>
+  return
+}
+
+// -----
+
+train.variable @w role(parameter) init(zero) : tensor<8x64xf32>
+train.variable @m role(optimizer) init(zero) : tensor<8x64xf32>
+train.variable @v role(optimizer) init(zero) : tensor<8x64xf32>
+func.func @update_c4_lamb(%g: tensor<4x64xf32>) {
+  %w = train.read @w : tensor<8x64xf32>
+  %m = train.read @m : tensor<8x64xf32>
+  %v = train.read @v : tensor<8x64xf32>
+  // expected-error @below {{has no rows of what lamb takes norms of}}
+  %new:3 = train.update(%g, %w, %m, %v) rule(lamb) {first = 4 : i64} : tensor<4x64xf32> of tensor<8x64xf32>
+  return
+}
+
+// -----
+
 train.variable @w role(parameter) init(zero) : tensor<2x3xf32>
 func.func @update_operands(%g: tensor<2x3xf32>) {
   // expected-error @below {{needs a gradient and a parameter, has 1 operands}}

@@ -180,7 +180,7 @@ TEST_F(LossScales, OnlyTheLastBatchOfAStepCounts) {
 TEST_F(LossScales, GradientsAreShownUnscaled) {
   const Tensor dw = h.tensor({3}, Layout::RowMajor, {1024, -512, infinity});
   std::vector<float> shown;
-  h.session.onGradient = [&](const char *, const Tensor &, const void *data) {
+  h.session.onGradient = [&](const char *, const Tensor &, int64_t, const void *data) {
     shown.assign(static_cast<const float *>(data), static_cast<const float *>(data) + 3);
   };
   next();

@@ -335,7 +335,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"bottleneck", "mixed", "60%act", Space::Host, Space::Storage, 1, Space::Storage},
                     Case{"gpt", "vdnn-all", "", Space::Host, Space::Device, 2},
                     Case{"resnet", "mixed", "70%act", Space::Host, Space::Device, 1, Space::Device, 2},
-                    Case{"vgg", "mixed", "70%act", Space::Host, Space::Device, 1, Space::Device, 2, CutAlong::Image}),
+                    Case{"vgg", "mixed", "70%act", Space::Host, Space::Device, 1, Space::Device, 2, CutAlong::Image},
+                    withRows({"vgg", "mixed", "70%act"}, 8192)),
     nameOf);
 
 } // namespace

@@ -61,6 +61,8 @@ TEST_P(PieceMutation, NoOtherPieceIsMeant) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, PieceMutation,
-                         testing::Values(Case{"slabs", "vdnn-all", ""}, Case{"slabs", "keep", ""}), nameOf);
+                         testing::Values(Case{"slabs", "vdnn-all", ""}, Case{"slabs", "keep", ""},
+                                         withRows({"vgg", "keep", ""}, 4096)),
+                         nameOf);
 
 } // namespace

@@ -136,7 +136,8 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"densenet", "superneurons", "65%act", Space::Storage},
         Case{"gpt", "vdnn-all", "", Space::Host, Space::Device, 2},
         Case{"resnet", "mixed", "70%act", Space::Host, Space::Device, 1, Space::Device, 2},
-        Case{"vgg", "mixed", "70%act", Space::Host, Space::Device, 1, Space::Device, 2, CutAlong::Image}),
+        Case{"vgg", "mixed", "70%act", Space::Host, Space::Device, 1, Space::Device, 2, CutAlong::Image},
+        withRows({"vgg", "mixed", "70%act"}, 8192)),
     nameOf);
 
 } // namespace

@@ -22,7 +22,13 @@ struct Case {
   Space parameters = Space::Device;
   int64_t stepParts = 1;
   CutAlong partsAlong = CutAlong::Batch;
+  int64_t weightsAbove = 0;
 };
+/// Gradients of weights in rows of so many bytes.
+inline Case withRows(Case model, int64_t bytes) {
+  model.weightsAbove = bytes;
+  return model;
+}
 inline void PrintTo(const Case &c, std::ostream *os) { *os << c.model << " " << c.strategy << " " << c.budget; }
 
 /// Mutations of one kind for one model; more are drawn evenly.
@@ -43,6 +49,7 @@ protected:
     options.parts = GetParam().parts;
     options.stepParts = GetParam().stepParts;
     options.partsAlong = GetParam().partsAlong;
+    options.weightsAbove = GetParam().weightsAbove;
     options.allowLossy = "zfp,fp16,int8,invert";
     PlanningFailure cause;
     ASSERT_TRUE(module && mlir::succeeded(runPipeline(*module, Level::Forward, Level::Placed, options, cause)));
@@ -148,6 +155,8 @@ inline std::string nameOf(const testing::TestParamInfo<Case> &info) {
     name += "_parts";
   if (info.param.stepParts > 1)
     name += info.param.partsAlong == CutAlong::Batch ? "_batch_parts" : "_image_parts";
+  if (info.param.weightsAbove > 0)
+    name += "_rows";
   std::replace_if(name.begin(), name.end(), [](char c) { return !std::isalnum(c); }, '_');
   return name;
 }

@@ -255,7 +255,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"vgg", "vdnn-all", "", Space::Host, Space::Host},
                     Case{"densenet", "superneurons", "65%act", Space::Storage},
                     Case{"gpt", "vdnn-all", "", Space::Host, Space::Device, 2},
-                    Case{"resnet", "mixed", "70%act", Space::Host, Space::Device, 1, Space::Device, 2}),
+                    Case{"resnet", "mixed", "70%act", Space::Host, Space::Device, 1, Space::Device, 2},
+                    withRows({"vgg", "mixed", "70%act"}, 8192)),
     nameOf);
 
 } // namespace

@@ -121,12 +121,13 @@ TEST(Session, ShowsGradients) {
   const float values[4] = {1, 2, 3, 4};
   session.write(device(0, {4}), values);
   float sum = 0;
-  session.onGradient = [&](const char *name, const Tensor &gradient, const void *data) {
+  session.onGradient = [&](const char *name, const Tensor &gradient, int64_t first, const void *data) {
     EXPECT_STREQ(name, "w");
+    EXPECT_EQ(first, 6);
     for (int64_t i = 0; i < gradient.shape.elements(); ++i)
       sum += static_cast<const float *>(data)[i];
   };
-  session.captureGradient("w", device(0, {4}));
+  session.captureGradient("w", device(0, {4}), 6);
   session.synchronize();
   EXPECT_EQ(sum, 10);
 }
