@@ -16,14 +16,14 @@ using namespace sluice;
 using namespace sluice::codegen;
 
 Status sluice::codegen::buildExecutable(const std::string &source, const std::string &executable, Target target,
-                                        const std::string &cpu, bool ranks) {
+                                        const std::string &cpu, bool ranks, const std::string &version) {
   Result<Toolchain> with = findToolchain(target, cpu, ranks);
   if (!with)
     return with.takeError();
   std::vector<std::string> arguments = {with->compiler};
   llvm::append_range(arguments, with->inPrograms);
   llvm::append_range(arguments, with->compile);
-  llvm::append_range(arguments, std::vector<std::string>{source, "-o", executable});
+  llvm::append_range(arguments, std::vector<std::string>{versionFlag(version), source, "-o", executable});
   llvm::append_range(arguments, with->ranks);
   arguments.push_back(with->runtime);
   llvm::append_range(arguments, with->link);
@@ -32,11 +32,13 @@ Status sluice::codegen::buildExecutable(const std::string &source, const std::st
 }
 
 /// CMakeLists.txt of a standalone project; runtime/CMakeLists.txt is the one of the repository.
-static std::string projectLists(const fs::path &form, const std::string &name, const std::string &cpu, bool ranks) {
+static std::string projectLists(const fs::path &form, const std::string &name, const std::string &cpu, bool ranks,
+                                const std::string &version) {
   auto file = llvm::MemoryBuffer::getFile(form.string());
   std::string text = file ? (*file)->getBuffer().str() : "";
   for (const auto &[word, value] : {std::pair{std::string("@name@"), name},
                                     {std::string("@cpu@"), cpu},
+                                    {std::string("@version@"), version},
                                     {std::string("@ranks@"), std::string(ranks ? "ON" : "OFF")}})
     for (size_t at; (at = text.find(word)) != std::string::npos;)
       text.replace(at, word.size(), value);
@@ -69,12 +71,12 @@ static std::string readmeOf(const std::string &name, sluice::Target target) {
 
 /// Only runtime sources of this target go along: a project must not need a toolkit that it does not use.
 Status sluice::codegen::writeProjectFiles(const std::string &folder, const std::string &name, Target target,
-                                          const std::string &cpu, bool ranks) {
+                                          const std::string &cpu, bool ranks, const std::string &version) {
   const Home home = findHome();
   const fs::path project = folder;
   if (!fs::exists(home.sources / "runtime"))
     return Error{"the runtime's sources are missing: looked in " + home.sources.string()};
-  std::string lists = projectLists(home.sources / "codegen" / factsOf(target).project, name, cpu, ranks);
+  std::string lists = projectLists(home.sources / "codegen" / factsOf(target).project, name, cpu, ranks, version);
   try {
     fs::copy(home.sources / "runtime", project / "runtime", fs::copy_options::recursive);
     for (const TargetFacts &other : targetTable)

@@ -143,7 +143,7 @@ private:
 } // namespace
 
 Status sluice::codegen::buildLibrary(const std::string &source, const std::string &folder, const std::string &name,
-                                     Target target, const std::string &cpu) {
+                                     Target target, const std::string &cpu, const std::string &version) {
   Result<Toolchain> with = findToolchain(target, cpu);
   if (!with)
     return with.takeError();
@@ -151,5 +151,6 @@ Status sluice::codegen::buildLibrary(const std::string &source, const std::strin
   auto text = llvm::MemoryBuffer::getFile(header.string());
   if (!text)
     return Error{"the library's header is missing: looked for " + header.string()};
+  with->compile.push_back(versionFlag(version));
   return Builder(std::move(*with), (*text)->getBuffer().str(), folder, name).build(source);
 }

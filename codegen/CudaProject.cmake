@@ -4,6 +4,7 @@ cmake_minimum_required(VERSION 3.18)
 include(runtime/cuda/Toolkit.cmake)
 project(@name@ LANGUAGES CXX CUDA)
 set(SLUICE_RUNTIMES cuda)
+set(SLUICE_COMPILER @version@) # of sluicec
 set(SLUICE_RANKS @ranks@) # for several processes, which needs MPI and NCCL
 include(runtime/Standalone.cmake)
 sluice_program(@name@ program.cu)

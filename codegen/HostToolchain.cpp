@@ -17,6 +17,8 @@ namespace fs = std::filesystem;
 using namespace sluice;
 using namespace sluice::codegen;
 
+std::string sluice::codegen::versionFlag(const std::string &version) { return "-DSLUICE_COMPILER=\"" + version + '"'; }
+
 void sluice::codegen::addWords(const char *list, std::vector<std::string> &to) {
   llvm::SmallVector<llvm::StringRef> words;
   llvm::StringRef(list).split(words, ' ', -1, /*KeepEmpty=*/false);

@@ -40,6 +40,9 @@ Result<std::vector<std::string>> findRanksLibraries(const Home &home, Target tar
 /// What CXX names, or c++; `foreign`: a cross compiler, which has its own name.
 Result<std::string> findCxxCompiler(bool foreign = false);
 
+/// Tells emitted source which compiler made it (runtime/Version.h).
+std::string versionFlag(const std::string &version);
+
 /// Appends the words of a list from the build.
 void addWords(const char *list, std::vector<std::string> &to);
 

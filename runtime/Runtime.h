@@ -21,3 +21,8 @@
 #include "runtime/Stream.h"
 #include "runtime/Tensor.h"
 #include "runtime/Update.h"
+#include "runtime/Version.h"
+
+#ifdef SLUICE_COMPILER // a flag of sluicec, and of the projects that it writes
+const char sluice::compilerVersion[] = SLUICE_COMPILER;
+#endif

@@ -33,6 +33,7 @@ function(sluice_program name source)
     target_link_libraries(${name} PRIVATE sluice_mpi)
   endif()
   target_link_libraries(${name} PRIVATE sluice_${SLUICE_RUNTIMES})
+  target_compile_definitions(${name} PRIVATE SLUICE_COMPILER="${SLUICE_COMPILER}")
   target_link_options(${name} PRIVATE $<$<LINK_LANGUAGE:CXX>:-Wl,-z,relro,-z,now>)
   if(SLUICE_RUNTIMES STREQUAL host)
     # _FORTIFY_SOURCE is left to the runtime: the program's own file holds kernels, which it would slow down by a percent.

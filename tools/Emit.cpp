@@ -20,6 +20,7 @@
 #include "tools/FilePreparation.h"
 #include "tools/PlanReport.h"
 #include "tools/TemporaryFolder.h"
+#include "tools/Version.h"
 
 #include "llvm/Support/raw_ostream.h"
 
@@ -203,8 +204,9 @@ private:
 Status emitProject(const DriverOptions &options, const fs::path &folder, const fs::path &output,
                    const Destinations &destinations) {
   codegen::Names names;
-  if (Status made = codegen::writeProjectFiles(folder.string(), names.unique(output.filename().string()),
-                                               options.pipeline.target, options.cpu, !options.spec.ranks.empty());
+  if (Status made =
+          codegen::writeProjectFiles(folder.string(), names.unique(output.filename().string()), options.pipeline.target,
+                                     options.cpu, !options.spec.ranks.empty(), compilerVersionText());
       !made)
     return Error{options.output + ": " + made.error()};
   Turn turn(output);
@@ -248,11 +250,12 @@ std::vector<Left> filesOf(Emit emit, const std::string &name) {
 Status build(const DriverOptions &options, const fs::path &folder, const fs::path &output, const std::string &name) {
   const std::string source = (folder / programFile(options)).string(), program = (folder / name).string();
   if (options.emit == Emit::Library) {
-    Status built = codegen::buildLibrary(source, folder.string(), name, options.pipeline.target, options.cpu);
+    Status built = codegen::buildLibrary(source, folder.string(), name, options.pipeline.target, options.cpu,
+                                         compilerVersionText());
     return built ? Status(Success{}) : Error{output.string() + ": " + built.error()};
   }
-  if (Status made =
-          codegen::buildExecutable(source, program, options.pipeline.target, options.cpu, !options.spec.ranks.empty());
+  if (Status made = codegen::buildExecutable(source, program, options.pipeline.target, options.cpu,
+                                             !options.spec.ranks.empty(), compilerVersionText());
       !made)
     return Error{output.string() + ": " + made.error()};
   if (std::error_code ignored; !fs::is_regular_file(program, ignored))

@@ -7,3 +7,5 @@
 std::string sluice::versionText(const std::string &tool) {
   return tool + " " SLUICE_VERSION " (commit " + builtFrom + ", LLVM " LLVM_VERSION_STRING ")";
 }
+
+std::string sluice::compilerVersionText() { return std::string(SLUICE_VERSION "+") + builtFrom; }

@@ -10,6 +10,9 @@ namespace sluice {
 /// source has it, the only one that another commit changes.
 extern const char builtFrom[];
 
+/// `VERSION+COMMIT`, as semantic versions tell a build, for what programs say of their compiler.
+std::string compilerVersionText();
+
 /// `TOOL VERSION (commit COMMIT, LLVM VERSION)`.
 std::string versionText(const std::string &tool);
 

@@ -113,15 +113,16 @@ class Library:
 
 
 @functools.lru_cache(maxsize=1024)
-def _shape(lengths: tuple[int, ...]) -> c.Array[c.c_int64]:
-    return (c.c_int64 * max(1, len(lengths)))(*lengths)
+def _form(name: str | None, whole: bool, lengths: tuple[int, ...]) -> Tensor:
+    """All of a tensor but where its numbers lie: of the next step it is the same."""
+    shape = (c.c_int64 * max(1, len(lengths)))(*lengths)
+    return Tensor(name.encode() if name else None, None, I64 if whole else F32, len(lengths), shape)
 
 
 def tensors(arrays: Sequence[tuple[str | None, npt.NDArray[Any]]]) -> tuple[c.Array[Tensor], int]:
     """A C array of (name, array) pairs, which have to stay as long as it is used; a name of None: by its place."""
     made = (Tensor * max(1, len(arrays)))()
-    for place, (name, array) in zip(made, arrays):
-        place.name = name.encode() if name else None
-        place.data, place.type, place.rank = array.ctypes.data, I64 if array.dtype.kind == "i" else F32, array.ndim
-        place.shape = _shape(array.shape)
+    for place, (name, array) in enumerate(arrays):
+        made[place] = _form(name, array.dtype.kind == "i", array.shape)
+        made[place].data = array.ctypes.data
     return made, len(arrays)

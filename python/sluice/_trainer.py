@@ -61,7 +61,7 @@ def _alone(method: Method) -> Method:
     @functools.wraps(method)
     def call(self: Trainer, *arguments: Any, **named: Any) -> Any:
         if self._caller == threading.get_ident():
-            raise UsageError(f"a callback of a call cannot call {method.__name__} of its own trainer")
+            raise UsageError("a callback of a call cannot call its own trainer")
         with self._lock:
             self._caller = threading.get_ident()
             try:
@@ -302,21 +302,7 @@ class Trainer:
             raise ValueError("a path cannot hold a NUL")
         self._call(what, words)
 
-    @_alone
-    def _call(self, what: str, *arguments: Any, progress: Progress | None = None) -> None:
-        self._run(what, arguments, progress)
-
-    @_alone
-    def _told(self, what: str, *arguments: Any, progress: Progress | None = None) -> bytes:
-        text = c.c_char_p()
-        self._run(what, (*arguments, c.byref(text)), progress)
-        return text.value or b""
-
-    @_alone
-    def _steps(self) -> int:
-        return self._library.steps(self._handle)
-
-    def _run(self, what: str, arguments: tuple[Any, ...], progress: Progress | None) -> None:
+    def _run(self, what: str, *arguments: Any, progress: Progress | None = None) -> None:
         self._progress, self._raised = progress, None
         try:
             self._check(getattr(self._library, what)(self._handle, *arguments))
@@ -326,6 +312,18 @@ class Trainer:
             raise
         finally:
             self._progress = None
+
+    _call = _alone(_run)
+
+    @_alone
+    def _told(self, what: str, *arguments: Any, progress: Progress | None = None) -> bytes:
+        text = c.c_char_p()
+        self._run(what, *arguments, c.byref(text), progress=progress)
+        return text.value or b""
+
+    @_alone
+    def _steps(self) -> int:
+        return self._library.steps(self._handle)
 
     def _on_progress(self, _: object, done: int, of: int) -> int:
         try:

@@ -23,6 +23,8 @@ def events(path: pathlib.Path) -> list[dict]:
         found.append(event)
     if not found or found[0]["event"] != "start":
         raise ValueError(f"{path}: does not begin with the start of a run; name a file that --log wrote")
+    if found[0].get("version", 1) != 1:  # the first logs say none
+        raise ValueError(f"{path}: is of version {found[0]['version']} of the log, this package reads 1; take that of a later Sluice")
     return found
 
 
@@ -45,7 +47,7 @@ def convert(path: pathlib.Path, **options) -> str:
     import wandb
     log = events(path)
     classes = log[0].get("classes", [])
-    with wandb.init(config={name: value for name, value in log[0].items() if name != "event"}, mode="offline", **options) as run:
+    with wandb.init(config={name: value for name, value in log[0].items() if name not in ("event", "version")}, mode="offline", **options) as run:
         run.define_metric("*", step_metric="step")
         for event in log:
             if event["event"] in ("step", "evaluate"):

@@ -2,6 +2,7 @@
 // The plan and the variables of a program as JSON.
 #include "runtime/library/Model.h"
 
+#include "runtime/Version.h"
 #include "runtime/files/Npy.h"
 #include "runtime/program/Predict.h"
 
@@ -47,7 +48,9 @@ std::string describePlan(const Program &program) {
                        {"last", row.lastStep},
                        {"host", row.host}});
   }
-  return textOf({{"model", program.model},
+  return textOf({{"version", 1}, // of these fields: rises when one changes its meaning
+                 {"compiler", std::string(compilerVersion)},
+                 {"model", program.model},
                  {"strategy", program.strategy},
                  {"optimizer", optimizerName(program.optimizer)},
                  {"batch", program.batch},

@@ -123,7 +123,8 @@ sluice_status sluice_load(sluice_model *model, const char *path);
 sluice_status sluice_init(sluice_model *model, const char *file);
 sluice_status sluice_export(sluice_model *model, const char *file);
 
-/* What the plan says: {"model": ..., "batch": N, "device_bytes": N, "host_bytes": N, "predicted_seconds": X, "inputs":
+/* What the plan says: {"version": 1, "compiler": which sluicec, "model": ..., "batch": N, "device_bytes": N,
+   "host_bytes": N, "predicted_seconds": X, "inputs":
    [{"name", "type", "shape", "target", "predicted", "shared"}], "outputs": [{"name", "shape"}], "tensors": [{"name",
    "node", "action", "bytes", "first", "last", "host"}]}. */
 sluice_status sluice_plan(sluice_model *model, const char **json);

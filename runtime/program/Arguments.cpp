@@ -145,9 +145,9 @@ void checkTogether(const Arguments &arguments, const Program &program) {
         "--offload-to is for programs compiled with --target=host: copies to a GPU come from locked memory");
   if (runtimeTarget() == Target::Cuda && arguments.roofline)
     throw UsageError("--roofline is for programs compiled with --target=host: the peaks of a GPU are not measured");
-  if (arguments.quiet && (arguments.help || arguments.plan))
-    throw UsageError("--quiet prints nothing, --help and --plan do nothing else");
-  if (arguments.help || arguments.plan)
+  if (arguments.quiet && arguments.explains())
+    throw UsageError("--quiet prints nothing, --help, --plan and --version do nothing else");
+  if (arguments.explains())
     return;
   if (arguments.steps && arguments.epochs)
     throw UsageError("--steps and --epochs exclude each other");

@@ -33,17 +33,20 @@ struct Arguments {
   std::string maskValues;                   ///< of the weights, see Preparation
   ClassNames weightClasses, offeredClasses; ///< of the weights, for their data and for others
   std::set<std::string> carried; ///< of --mean, --std, --augment, --input those that are of the weights, not given
-  bool nesterov = false, shuffle = false, plan = false, noGraph = false, force = false, help = false, quiet = false,
-       checkpointTrainedOnly = false, standardize = false, roofline = false, cutLong = false;
+  bool nesterov = false, shuffle = false, plan = false, noGraph = false, force = false, help = false, version = false,
+       quiet = false, checkpointTrainedOnly = false, standardize = false, roofline = false, cutLong = false;
   bool leads = true; ///< of several ranks, the one that writes
+
+  /// The program prints something of itself and does nothing else.
+  bool explains() const { return help || plan || version; }
 
   /// Hyperparameters with the optimizer's defaults filled in, the rate as --lr says it, no smoothing of labels;
   /// counters are zero.
   StepState stepState(Program::Optimizer optimizer) const;
 };
 
-/// With what --recipe says. Throws UsageError, and DataError where it is the recipe that is wrong. --help and --plan
-/// switch the checks for missing flags off.
+/// With what --recipe says. Throws UsageError, and DataError where it is the recipe that is wrong. What
+/// explains() switches the checks for missing flags off.
 Arguments parseArguments(int argc, const char *const *argv, const Program &program);
 
 /// Throws UsageError for hyperparameters that the program's optimizer does not have, or that it was not compiled for.

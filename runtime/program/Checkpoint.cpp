@@ -111,8 +111,10 @@ SavedRun::SavedRun(const std::string &fileOrFolder, const Program &program)
     return found == file.metadata().end() ? std::string() : found->second;
   };
   if (word("format") != checkpointFormat)
-    throw DataError(text(file.path(), ": not a checkpoint: its format is '", word("format"), "', expected '",
-                         checkpointFormat, "'"));
+    throw DataError(text(file.path(), ": not a checkpoint that this program reads: its format is '",
+                         printable(word("format")), "', expected '", checkpointFormat,
+                         "'; those of a later Sluice need a "
+                         "program of its sluicec"));
   checkIdentity(file, program);
   if (word("optimizer") != optimizerName(program.optimizer))
     throw DataError(text(file.path(), ": was written with optimizer '", word("optimizer"), "', this program has '",

@@ -201,6 +201,7 @@ std::vector<Flag> inspectionFlags() {
        "into the profile: what lossy codecs do to the gradients of the first N batches, for sluicec --error-budget",
        &Arguments::profileErrors, 1, 1e6},
       {"--help", nullptr, "print this text and exit", &Arguments::help},
+      {"--version", nullptr, "print which sluicec made this program, and exit", &Arguments::version},
   };
 }
 

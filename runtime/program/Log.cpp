@@ -76,6 +76,9 @@ static uint64_t keptBytes(const std::string &path, const Log::Resumed &run) {
       return found != line.end() && found->is_number_integer() && found->get<int64_t>() > step;
     };
     const bool start = has("event", "start"), step = has("event", "step"), evaluation = has("event", "evaluate");
+    if (const auto version = line.find("version"); start && version != line.end() && *version != logVersion)
+      throw DataError(text("cannot go on with log ", path, ": it is of version ", version->dump(),
+                           ", this program's of ", logVersion, "; name another file"));
     if (begin == 0 && (!start || !has("model", run.model) || !has("seed", run.seed)))
       return false;
     const bool later = (begin > 0 && start && isAfter("first_step", run.step)) || (step && isAfter("step", run.step)) ||
@@ -121,6 +124,8 @@ void Log::write(const char *event, const LogFields &fields) {
   if (descriptor < 0)
     return;
   Json json = {{"event", event}};
+  if (!std::strcmp(event, "start"))
+    json["version"] = logVersion;
   for (const auto &field : fields)
     std::visit([&, name = field.first](const auto &value) { json[name] = value; }, field.second);
   std::string line = dump(json) + "\n";

@@ -13,6 +13,10 @@
 
 namespace sluice {
 
+/// Of what events mean, which write() adds to each `start`. Rises when an event or a field changes its meaning; what
+/// only adds something keeps it. Logs without one are of version 1.
+inline constexpr int64_t logVersion = 1;
+
 /// An ordered JSON object of plain values, lists of words or numbers, or tables of counts.
 using LogValue = std::variant<int64_t, uint64_t, double, bool, std::string, std::vector<std::string>,
                               std::vector<double>, std::vector<std::vector<int64_t>>>;
@@ -37,7 +41,8 @@ public:
 
   /// A former log of that name is kept until the first event, and then lost, but for that of the run that goes on (same
   /// model and seed, a line of the step that it goes on from): of that all up to this step. Throws DataError when
-  /// another program writes to the file, or when it is a pipe that nobody reads.
+  /// another program writes to the file, or when it is a pipe that nobody reads; and at the first event for a log of a
+  /// later version.
   void open(const std::string &path, const std::optional<Resumed> &resumed = std::nullopt);
   /// Throws DataError when the line cannot be written, on a full disk for example.
   void write(const char *event, const LogFields &fields);

@@ -207,7 +207,7 @@ std::string withAbsolutePaths(const Flag &flag, const std::string &word) {
 std::string recipePath(const std::string &folder) { return joinPath(folder, "recipe.toml"); }
 
 bool isAboutOneStart(const Flag &flag) {
-  static const std::set<std::string> names = {"--recipe", "--resume", "--force", "--help", "--plan"};
+  static const std::set<std::string> names = {"--recipe", "--resume", "--force", "--help", "--plan", "--version"};
   return names.count(flag.name) != 0;
 }
 

@@ -6,6 +6,7 @@
 
 #include "runtime/Kernels.h"
 #include "runtime/Printable.h"
+#include "runtime/Version.h"
 #include "runtime/files/File.h"
 #include "runtime/program/Begin.h"
 #include "runtime/program/CheckpointWriter.h"
@@ -230,8 +231,10 @@ static void tellMeasured(const Arguments &arguments, const Program &program, con
                  arguments.offloadTo ? measureStorage(parentFolder(*arguments.offloadTo)) : std::nullopt);
 }
 
-/// --help and --plan.
+/// --help, --plan and --version.
 static void explain(const Arguments &arguments, const Program &program) {
+  if (arguments.version && !arguments.help)
+    return (void)std::printf("%s, made by sluicec %s\n", arguments.name.c_str(), compilerVersion);
   if (arguments.plan && !arguments.help)
     return printPlan(program);
   std::fputs(helpText(arguments.name, program).c_str(), stdout);
@@ -249,7 +252,7 @@ static void giveValues(Session &session, const Program &program, const std::opti
 }
 
 static void runProgram(Arguments arguments, const Program &program, const Entry &entry, Team &team) {
-  if (arguments.help || arguments.plan)
+  if (arguments.explains())
     return team.leads() ? explain(arguments, program) : void();
   refuseUnavailable(arguments, program, entry);
   team.adapt(arguments, program);

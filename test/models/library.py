@@ -7,6 +7,7 @@ ways, mistakes are told and change nothing. Numpy and ctypes only.
 import ctypes as c
 import json
 import pathlib
+import re
 import threading
 import sys
 
@@ -156,6 +157,17 @@ def mistakes(folder, one, x, y, losses):
     model.close()
 
 
+def older_callers(one, x, y, losses):
+    """A caller that was compiled when options had fewer members: what lies behind them is not read. The plan says who made it."""
+    model = Model.__new__(Model)
+    model.library, model.handle = one, c.c_void_p()
+    model.check(one.sluice_open(c.byref(Options(size=Options.memory_limit.offset, memory_limit=1000)), c.byref(model.handle)))
+    assert train(model, x, y, 0, 6) == losses
+    plan = model.described("plan")
+    assert plan["version"] == 1 and re.fullmatch(r"[0-9.]+[+]([0-9a-f]{7,}|unknown)", plan["compiler"]), plan["compiler"]
+    model.close()
+
+
 def from_callbacks(one, two, x, y, cuda):
     """A callback's calls on its own handle are refused, on a GPU those on others of its library, too; closing waits for the call to end."""
     statuses, said, other, foreign = [], [], Model(one), Model(two)
@@ -248,6 +260,7 @@ def main():
     like_the_program(folder, one, x, y, losses)
     checkpoints(folder, one, x, y, losses)
     mistakes(folder, one, x, y, losses)
+    older_callers(one, x, y, losses)
     cancelling(one, x, y, losses)
     from_callbacks(one, two, x, y, cuda)
     by_turns(folder, one, x, y, losses)

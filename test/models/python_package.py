@@ -171,7 +171,7 @@ def cached_and_refused(x, y):
     raises(ZeroDivisionError, "", trainer.evaluate, x, y, progress=lambda done, of: 1 / 0)
     raises(sluice.Cancelled, "", trainer.evaluate, x, y, progress=lambda done, of: done < 16)
     raises(ValueError, "has the shape [5, 128], not [128, 5]", trainer.write, "head.weight", trainer.read("head.weight").T)
-    raises(sluice.UsageError, "cannot call _steps of its own trainer", trainer.evaluate, x, y, progress=lambda done, of: trainer.steps)
+    raises(sluice.UsageError, "cannot call its own trainer", trainer.evaluate, x, y, progress=lambda done, of: trainer.steps)
     raises(TypeError, "copied", copy.copy, trainer)
     asked = threading.Thread(target=lambda: [trainer.evaluate(x, y) for _ in range(50)])
     asked.start()

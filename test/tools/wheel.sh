@@ -3,7 +3,7 @@
 # Installs a wheel into an empty environment and trains there, with nothing in the environment and, where mounts can be made, without the repository, LLVM, oneDNN,
 # and the libraries that the wheel carries. pip fetches numpy. The last lines say what it took.
 #
-#   test/tools/wheel.sh WHEEL [PYTHON]   PYTHON has PyTorch; without it no module is trained
+#   test/tools/wheel.sh WHEEL [PYTHON]   PYTHON has PyTorch; without it no module is trained. The source distribution is looked for beside the wheel
 set -euo pipefail
 say() { printf 'wheel: %s\n' "$*"; }
 
@@ -45,7 +45,7 @@ if [ "$1" != --inside ]; then
   work=$(mktemp -d)
   trap 'rm -rf "$work"' EXIT
   cd "$(dirname "$0")/../.."
-  cp "$1" "$work"
+  cp "$1" "${1%/*}"/sluice-*.tar.gz "$work"
   cp -r test/tools/wheel.sh test/tools/wheel.py test/models/tiny/mlp/model.onnx test/models/tiny/mlp/data "$work"
   isolated=()
   unshare -m true 2>/dev/null && isolated=(unshare -m)
@@ -91,6 +91,10 @@ if [ -n "$references" ]; then
 else
   say "no module was trained: that needs a Python with PyTorch (tools/setup.sh --references)"
 fi
+# The package alone, with the compiler of the other one.
+python3 -m venv alone
+alone/bin/pip install -q "$work"/sluice-*.tar.gz
+"${clean[@]}" "SLUICEC=$package/bin/sluicec" alone/bin/python wheel.py onnx "$work"
 # Without a compiler in the PATH.
 nothing=(env -i "PATH=$work/venv/bin" "HOME=$work/home")
 ! "${nothing[@]}" sluicec model.onnx --batch=8 -o none 2>said || exit 1
