@@ -128,13 +128,20 @@ struct SplitUpdates : sluice::impl::SplitUpdatesBase<SplitUpdates> {
     ModuleOp module = getOperation();
     if (failed(checkRunsBefore(module, "sluice-split-updates", "sluice-fuse", llvm::IsaPred<FusedOp>)))
       return signalPassFailure();
-    for (func::FuncOp step : stepsOf(module))
-      if (failed(split(step)))
+    int64_t most = 0; // of the steps for several shapes
+    for (func::FuncOp step : stepsOf(module)) {
+      const FailureOr<int64_t> found = split(step);
+      if (failed(found))
         return signalPassFailure();
+      most = std::max(most, *found);
+    }
+    if (most > 0)
+      note(most);
   }
 
 private:
-  LogicalResult split(func::FuncOp step) {
+  /// Returns how many gradients are in rows now.
+  FailureOr<int64_t> split(func::FuncOp step) {
     int64_t found = 0;
     for (UpdateOp update : llvm::to_vector(step.getOps<UpdateOp>())) {
       const std::optional<unsigned> dim = rowsOf(update);
@@ -151,9 +158,7 @@ private:
                               << " bytes that one product or convolution makes for one update alone; updates that wait "
                                  "for a norm or for other batches need it whole";
     weights += found;
-    if (found > 0)
-      note(found);
-    return success();
+    return found;
   }
 
   /// Behind what other parts there are.
