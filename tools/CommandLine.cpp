@@ -132,12 +132,11 @@ void declareMemory(CLI::App &app, DriverOptions &o, Words &w) {
                  "relative error of the gradients, as 1e-2, within which each tensor has a codec and a rate of "
                  "its own; allows all lossy codecs unless --allow-lossy names some (default: no limit)")
       ->option_text("X");
-  app.add_option(
-         "--parts", w.parts,
-         "the largest cross-entropy is computed in N parts of its rows, or what touches SIZE bytes or more in "
-         "N parts of the batch or of the rows of its images, in turn; weights: SIZE bytes of a weight's gradient "
-         "exist at a time; auto: what is fastest (default 1)")
-      ->option_text("N|batch=N[,above=SIZE]|image=N[,above=SIZE]|weights=SIZE[,..]|auto");
+  app.add_option("--parts", w.parts,
+                 "the largest cross-entropy is computed in N parts of its rows, or the step in N parts of the batch or "
+                 "of the rows of its images, in turn, with ,above=SIZE only what touches so many bytes; weights: SIZE "
+                 "bytes of a weight's gradient exist at a time; auto: what is fastest (default 1)")
+      ->option_text("N|batch=N|image=N|weights=SIZE|auto");
   app.add_option("--workspace-limit", w.workspaceLimit,
                  "of one kernel, bytes or 64MiB; the fastest way to compute that fits is taken (default: none that "
                  "would raise the smallest budget; cuda: 64MiB at most, fp32 256MiB, gradients of attentions 1GiB)")
