@@ -6,6 +6,7 @@
 
 #include "ir/Buckets.h"
 #include "ir/TensorName.h"
+#include "passes/analysis/Storages.h"
 #include "runtime/Tensor.h"
 
 #include <numeric>
@@ -32,12 +33,19 @@ namespace {
 /// The dimension of the maker's first operand that has the rows of the gradient: a product's are those of its first
 /// factor, a convolution's weight has the output channels in front. None: it is another op, or has no such dimension.
 std::optional<unsigned> rowsOf(Operation *maker) {
-  if (auto product = dyn_cast_or_null<MatmulOp>(maker)) {
+  if (auto product = dyn_cast<MatmulOp>(maker)) {
     const bool isMatrix = typeOf(product.getA()).getRank() == 2 && typeOf(product.getB()).getRank() == 2;
     return isMatrix && !product.getBias() ? std::optional(product.getTransposeA() ? 1u : 0u) : std::nullopt;
   }
-  auto conv = dyn_cast_or_null<ConvBackwardWeightOp>(maker);
+  auto conv = dyn_cast<ConvBackwardWeightOp>(maker);
   return conv && conv.getGroup() == 1 ? std::optional(1u) : std::nullopt;
+}
+
+/// Whether the op can run right before the update instead: no variable that it reads may have been changed by then, and
+/// nobody may have read its results.
+bool canMoveTo(UpdateOp update, Operation *maker) {
+  return llvm::none_of(maker->getOperands(), [](Value operand) { return variableOf(viewedValue(operand)); }) &&
+         llvm::none_of(maker->getUsers(), [&](Operation *user) { return user->isBeforeInBlock(update); });
 }
 
 /// The same of an update that alone reads its gradient. One that waits for the norm or the check of all gradients needs
@@ -47,7 +55,8 @@ std::optional<unsigned> rowsOf(UpdateOp update) {
   if (!gradient.hasOneUse() || update.getNorm() || update.getSharded() || update.getFirst() ||
       update.getRule() == UpdateRule::Lamb || !update.use_empty())
     return std::nullopt;
-  return rowsOf(gradient.getDefiningOp());
+  Operation *maker = gradient.getDefiningOp();
+  return maker && canMoveTo(update, maker) ? rowsOf(maker) : std::nullopt;
 }
 
 /// One update and what makes its gradient, which nobody else reads.
