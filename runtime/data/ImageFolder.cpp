@@ -49,7 +49,7 @@ ImageFolder::ImageFolder(const std::string &folder, const Program &program, cons
   if (names.empty() && targets)
     takeOffered(options.offered);
   const bool known = !names.empty();
-  addClasses(options.skipBad, known);
+  addClasses(options.skipBad, known, options.tell);
   nested = targets && !known && !anyDirectly;
   guessed = !known && static_cast<int64_t>(names.size()) < classesOfProgram();
   if (files.empty())
@@ -82,8 +82,8 @@ void ImageFolder::takeOffered(const std::vector<std::string> &offered) {
 }
 
 /// New data need no classes, and no names that are known.
-void ImageFolder::addClasses(bool skip, bool known) {
-  Skipped skipped;
+void ImageFolder::addClasses(bool skip, bool known, const Tell &tell) {
+  Skipped skipped(tell);
   for (const std::string &name : namesIn(folder)) {
     const std::string path = joinPath(folder, name);
     if (!fs::is_directory(path)) {

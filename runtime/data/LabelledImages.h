@@ -64,7 +64,7 @@ private:
   int64_t label(int64_t sample) const override { return files[static_cast<size_t>(sample)].label; }
   void addImages(const std::string &ofClass, int64_t label);
   void takeOffered(const std::vector<std::string> &offered);
-  void addClasses(bool skip, bool known);
+  void addClasses(bool skip, bool known, const Tell &tell);
 
   std::vector<File> files;
   const std::string folder;

@@ -24,8 +24,8 @@ struct Shards::Sample {
   std::optional<int64_t> label;
 };
 
-Shards::Shards(const std::string &path, const Program &program, bool targets, bool skip)
-    : LabelledImages("shards", program, targets), skip(skip) {
+Shards::Shards(const std::string &path, const Program &program, bool targets, bool skip, Tell tell)
+    : LabelledImages("shards", program, targets), skip(skip), skipped(std::move(tell)) {
   std::vector<std::string> names;
   std::error_code error;
   if (fs::is_directory(path, error)) {

@@ -11,7 +11,7 @@ class Shards : public LabelledImages {
 public:
   /// A tar file, or a folder whose .tar files are taken in the order of their names. Their members' places are looked
   /// up here, so that samples have numbers.
-  Shards(const std::string &path, const Program &program, bool targets, bool skip);
+  Shards(const std::string &path, const Program &program, bool targets, bool skip, Tell tell = nullptr);
 
   int64_t samples() const override { return static_cast<int64_t>(members.size()); }
   std::vector<std::string> paths() const override;

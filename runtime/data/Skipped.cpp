@@ -12,16 +12,22 @@ namespace sluice {
 
 static constexpr int64_t told = 10;
 
+void Skipped::say(const std::string &line) const {
+  if (tell)
+    tell(line);
+  else
+    std::fprintf(stderr, "%s\n", printable(line).c_str());
+}
+
 void Skipped::note(const std::string &what) {
   const std::lock_guard<std::mutex> lock(mutex);
   if (++noted <= told)
-    std::fprintf(stderr, "skipped: %s%s\n", printable(text(from, from.empty() ? "" : ": ", what)).c_str(),
-                 noted == told ? " (more are counted, not told)" : "");
+    say(text("skipped: ", from, from.empty() ? "" : ": ", what, noted == told ? " (more are counted, not told)" : ""));
 }
 
 void Skipped::sayHowMany(const std::string &of) const {
   if (noted > told)
-    std::fprintf(stderr, "skipped: %lld in all of %s\n", static_cast<long long>(noted), printable(of).c_str());
+    say(text("skipped: ", noted, " in all of ", of));
 }
 
 std::string leftOutText(int64_t count) {

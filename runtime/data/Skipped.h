@@ -1,18 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// --on-bad-data=skip: the first ten of what is left out are told on standard error, all are counted.
+// --on-bad-data=skip: the first ten of what is left out are told, all are counted.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <string>
 #include <utility>
 
 namespace sluice {
 
+/// Hears of a sample that is left out, on any thread; null: standard error does.
+using Tell = std::function<void(const std::string &line)>;
+
 class Skipped {
 public:
   /// `from`: of which data, as "training data"; empty: what is noted says it.
-  explicit Skipped(std::string from = "") : from(std::move(from)) {}
+  explicit Skipped(Tell tell, std::string from = "") : tell(std::move(tell)), from(std::move(from)) {}
   /// Any thread.
   void note(const std::string &what);
   int64_t count() const { return noted; }
@@ -20,6 +24,9 @@ public:
   void sayHowMany(const std::string &of) const;
 
 private:
+  void say(const std::string &line) const;
+
+  const Tell tell;
   const std::string from;
   std::mutex mutex;
   int64_t noted = 0;

@@ -76,7 +76,7 @@ std::unique_ptr<SampleSource> openArrays(const std::string &path, const Program 
 template <typename Format>
 std::unique_ptr<SampleSource> openSkipping(const std::string &path, const Program &program,
                                            const SourceOptions &options) {
-  return std::make_unique<Format>(path, program, options.targets, options.skipBad);
+  return std::make_unique<Format>(path, program, options.targets, options.skipBad, options.tell);
 }
 
 std::unique_ptr<SampleSource> openTable(const std::string &path, const Program &program, const SourceOptions &options) {

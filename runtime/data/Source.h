@@ -6,6 +6,7 @@
 #include "runtime/Program.h"
 #include "runtime/data/ClassNames.h"
 #include "runtime/data/Image.h"
+#include "runtime/data/Skipped.h"
 #include "runtime/data/TableColumns.h"
 
 #include <cstdint>
@@ -110,6 +111,7 @@ struct SourceOptions {
   ColumnWords columns = {};              ///< of tables
   std::vector<std::string> classes = {}; ///< their names, by which a folder's are known; empty: in its own order
   std::vector<std::string> offered = {}; ///< instead of `classes`: names that count if the folder has no others
+  Tell tell = nullptr;                   ///< with `skipBad`, see Skipped
 };
 
 /// Throws DataError when the data do not fit the program, which must outlive the source, and UsageError for a KIND that

@@ -26,10 +26,11 @@ namespace sluice {
 static constexpr size_t shuffleWindow = 1000;
 
 Dataset::Dataset(const DataOptions &options, const Program &program)
-    : Dataset(options, program,
-              openSource({options.where, options.seed, options.targets, options.skipBad, options.keepNan,
-                          options.inputs, options.images.carried, options.columns, options.classes, options.offered},
-                         program)) {}
+    : Dataset(
+          options, program,
+          openSource({options.where, options.seed, options.targets, options.skipBad, options.keepNan, options.inputs,
+                      options.images.carried, options.columns, options.classes, options.offered, options.tell},
+                     program)) {}
 
 Dataset::Dataset(const DataOptions &options, const Program &program, std::unique_ptr<SampleSource> samples)
     : program(program), shapes(shapesOf(program)), options(options), source(std::move(samples)) {

@@ -51,6 +51,7 @@ struct DataOptions {
   double mixup = 0;                 ///< above 0: the samples of a batch are mixed (Mixup.h), which must be possible
   bool skipBad = false;             ///< the next one takes the place of a sample that cannot be used; see leaveOutBad()
   std::string noSkip;     ///< without `skipBad`: why, said with the first such sample; empty: it was not asked for
+  Tell tell = nullptr;    ///< hears of those that are skipped, see Skipped
   bool keepNan = false;   ///< floats that are no numbers can be used
   bool keepSizes = false; ///< those of images are remembered, for imageSize()
   int workers = 1;        ///< threads that read samples, the caller's among them
@@ -204,7 +205,7 @@ private:
   bool byClass = true; ///< so far
   std::set<int64_t> bad;
   int64_t leftOut = 0; ///< of these
-  Skipped told{options.purpose};
+  Skipped told{options.tell, options.purpose};
   std::unordered_map<int64_t, int64_t> instead; ///< of bad ones the next good one, counting members
   std::unordered_map<int64_t, ImageSize> sizes; ///< of the images of samples, where they are to be remembered
   std::mutex badMutex;                          ///< and of these

@@ -192,13 +192,6 @@ static std::string adoptPreparation(const std::optional<SavedRun> &saved, const 
   return adopt(preparation, arguments, saved || !arguments.data);
 }
 
-static Preparation preparationFor(const Arguments &arguments, const TrainingFiles &files) {
-  Preparation preparation = preparationOf(arguments, files.classes);
-  preparation.columns = files.knownColumns;
-  preparation.maskValues = files.maskValues;
-  return preparation;
-}
-
 /// What a session has before any weights are loaded.
 static void begin(Session &session, const Program &program, const Arguments &arguments, const StepState &state,
                   const std::optional<SavedRun> &saved) {
@@ -283,7 +276,7 @@ static void runProgram(Arguments arguments, const Program &program, const Entry 
   if (files.training)
     checkData(run, *files.training, arguments);
   prepare(arguments, program, entry);
-  run.preparation = preparationFor(arguments, files);
+  run.preparation = files.preparation(arguments);
   announce(arguments, files, initial, adopted);
   team.agree(run.data, run.step);
   Recording recording;

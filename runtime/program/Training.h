@@ -6,9 +6,9 @@
 #include "runtime/Program.h"
 #include "runtime/program/Arguments.h"
 #include "runtime/program/Checkpoint.h"
+#include "runtime/program/DataSets.h"
 #include "runtime/program/EventFile.h"
 #include "runtime/program/Log.h"
-#include "runtime/program/Metrics.h"
 #include "runtime/program/Prompts.h"
 #include "runtime/program/Trace.h"
 
@@ -19,18 +19,12 @@ namespace sluice {
 
 /// What a run reads and writes. Opened, or tried, before memory is allocated: a path that cannot be written should not
 /// end a run that took hours.
-struct TrainingFiles {
+struct TrainingFiles : DataSets {
   /// `run`: where it begins. `weights`: what else the run reads.
   TrainingFiles(const Arguments &arguments, const Program &program, const Entry &entry, const RunState &run,
                 const std::vector<std::string> &weights = {});
 
-  std::unique_ptr<Dataset> training, evaluation, prediction; ///< null when not asked for
-  std::unique_ptr<Prompts> prompts;                          ///< likewise
-  std::unique_ptr<MetricChoice> metrics;                     ///< of the evaluation
-  ClassNames classes;                                        ///< what they are called, as far as it is known
-  bool readsTable = false;                                   ///< any of the three
-  std::string knownColumns;                                  ///< of a table that is trained on, or of the weights
-  std::string maskValues;                                    ///< likewise of masks, see Preparation
+  std::unique_ptr<Prompts> prompts; ///< null when not asked for
   Log log;
   EventFile events;
 
@@ -42,9 +36,6 @@ struct TrainingFiles {
   /// How values are taken where files do not say it, each once; to standard error, under the program's name, what is
   /// probably wrong.
   void printNotes(const std::string &name) const;
-
-private:
-  void openData(const Arguments &arguments, const Program &program, uint64_t seed);
 };
 
 /// What the first steps of a run took, the very first left out.
