@@ -23,6 +23,7 @@ struct EmitOptions {
   int64_t hostBudget = -1;    ///< of the plan; 0: the next batch alone; -1: no limit
   bool oneMemory = false;     ///< the plan has a budget, and it is of both arenas
   std::string library;        ///< identifier of a library's function; empty: it is a program
+  bool dataFormats = false;   ///< a library reads files, too
   bool weightsFile = false;   ///< a weights file lies beside the program
   std::string weightsName;    ///< its name
   std::string exportTemplate; ///< name of the ONNX template beside the program; empty for none

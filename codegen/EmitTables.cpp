@@ -203,7 +203,8 @@ void printEntry(const Document &d, llvm::raw_ostream &out) {
     out << "int main(int argc, char **argv) {\n  return run(argc, argv, program, " << entry << ");\n}\n";
   else
     out << "void sluice::insideLibrary() {}\nconst sluice_program *sluice::libraryProgram() {\n"
-        << "  static const sluice_program library(program, " << entry << ");\n  return &library;\n}\n"
+        << "  static const sluice_program library(program, " << entry << (d.options.dataFormats ? ", openFileData" : "")
+        << ");\n  return &library;\n}\n"
         << "extern \"C\" __attribute__((visibility(\"default\"))) const sluice_program *sluice_program_"
         << d.options.library << "(void) {\n  return libraryProgram();\n}\n";
 }

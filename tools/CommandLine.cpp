@@ -191,6 +191,10 @@ void declareOutput(CLI::App &app, DriverOptions &o, Words &w) {
          "-o", o.output,
          "file, folder of a project, or NAME of a library (default: by the model's name; IR is printed, as with -)")
       ->option_text("PATH");
+  app.add_flag(
+      "--data-formats", o.dataFormats,
+      "--emit=library: it reads files as programs do, see sluice_data_open() in its header (default: arrays of "
+      "the caller alone)");
   app.add_flag("--force", o.force, "write over files that sluicec did not write");
   app.set_help_flag("--help,-h", "print this text and exit")->group("Output");
   app.set_version_flag("--version", versionText("sluicec"), "print version and commit, and exit");
@@ -229,16 +233,6 @@ template <typename T> Status take(Result<T> result, T &into) {
   return Success{};
 }
 
-Status takeEmit(const std::string &word, Emit &emit) {
-  static const std::vector<std::string> names = {"forward", "training", "linearized", "planned", "scheduled", "placed",
-                                                 "source",  "project",  "binary",     "library", "report"};
-  const auto found = llvm::find(names, word);
-  if (found == names.end())
-    return Error{"--emit knows no '" + word + "'; there are " + listed(names)};
-  emit = static_cast<Emit>(found - names.begin());
-  return Success{};
-}
-
 /// Flags that exclude each other.
 Status refuse(const DriverOptions &o) {
   if (o.maxBatch && (o.pipeline.budget.empty() || o.pipeline.budget.find('%') != std::string::npos))
@@ -269,7 +263,7 @@ Status takeLists(const Words &w, DriverOptions &o) {
 Status convert(const Words &w, DriverOptions &o) {
   o.spec.precision = w.precision;
   const std::function<Status()> steps[] = {
-      [&] { return takeEmit(w.emit, o.emit); },
+      [&] { return takeEmit(w.emit, o); },
       [&] { return take(parseOptimizer(w.optimizer), o.spec.optimizer); },
       [&] { return w.classWeights.empty() ? Success{} : take(parseClassWeights(w.classWeights), o.spec.classWeights); },
       [&] { return take(parseInitialValues(w.init), o.spec.init); },

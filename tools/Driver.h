@@ -22,6 +22,7 @@ struct DriverOptions {
   DimBuckets buckets;
   PipelineOptions pipeline;
   bool listParameters = false, explain = false, maxBatch = false, check = false, force = false;
+  bool dataFormats = false; ///< a library reads files, too
   bool deviceNamed = false; ///< by --device; else see chooseDevice()
   bool calibrate = false;   ///< measure this machine again
   std::string commandLine;  ///< as given, for the preface of emitted source

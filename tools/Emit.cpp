@@ -133,6 +133,7 @@ public:
     ExportTemplate exported;
     if (options.emit == Emit::Library)
       emit.library = codegen::libraryIdentifier(name);
+    emit.dataFormats = options.dataFormats;
     // A project whose weights are drawn stays small: it carries no template either.
     const bool hasTemplate = options.emit == Emit::Binary || options.emit == Emit::Library ||
                              (options.emit == Emit::Project && emit.weightsFile);

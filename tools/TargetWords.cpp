@@ -4,10 +4,13 @@
 
 #include "codegen/Toolchain.h"
 #include "passes/kernels/HostKernels.h"
+#include "passes/planner/Words.h"
 #include "runtime/CpuTable.h"
 #include "runtime/Ranks.h"
 #include "runtime/TargetTable.h"
 #include "runtime/host/Processor.h"
+
+#include "llvm/ADT/STLExtras.h"
 
 #include <charconv>
 #include <limits>
@@ -226,6 +229,18 @@ static Status refuseKeyCache(const DriverOptions &o) {
     if (given)
       return Error{std::string("--kv-cache is not available yet with ") + flag +
                    "; without it --generate computes the whole text for each token"};
+  return Success{};
+}
+
+Status takeEmit(const std::string &word, DriverOptions &o) {
+  static const std::vector<std::string> names = {"forward", "training", "linearized", "planned", "scheduled", "placed",
+                                                 "source",  "project",  "binary",     "library", "report"};
+  const auto found = llvm::find(names, word);
+  if (found == names.end())
+    return Error{"--emit knows no '" + word + "'; there are " + listed(names)};
+  o.emit = static_cast<Emit>(found - names.begin());
+  if (o.dataFormats && o.emit != Emit::Library)
+    return Error{"--data-formats is for --emit=library; programs always read files"};
   return Success{};
 }
 

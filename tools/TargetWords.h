@@ -52,6 +52,9 @@ constexpr const char *turnHelp =
 constexpr const char *keyCacheHelp = "room for keys and values of a whole batch of texts, so that the program's "
                                      "--generate computes one token of each at a time instead of whole texts (host)";
 
+/// --emit, and --data-formats, which goes with one of its words.
+Status takeEmit(const std::string &word, DriverOptions &options);
+
 /// An error for what a program with a step for each of several shapes, or turns, or with a cache of keys, cannot do
 /// yet.
 Status refuseNotYet(const DriverOptions &options);

@@ -119,9 +119,14 @@ END
   name=asan
   [ "$sanitizer" != thread ] || name=tsan
   # The sanitizer looks for exceptions' functions before Python has loaded any C++.
-  LD_PRELOAD="$(c++ "-print-file-name=lib$name.so") $(c++ -print-file-name=libstdc++.so)" ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0 /usr/bin/python3 test/models/library.py "$work"
+  local python=(env "LD_PRELOAD=$(c++ "-print-file-name=lib$name.so") $(c++ -print-file-name=libstdc++.so)" "ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0" /usr/bin/python3)
+  "${python[@]}" test/models/library.py "$work"
   "$work/cxx" -std=c++17 "-I$work" test/execute/inputs/library_callbacks.cpp "-L$work" -lone "-Wl,-rpath,$work" -o "$work/callbacks"
   "$work/callbacks" 1000
+  say "reading files by a library under -fsanitize=$sanitizer"
+  mkdir "$work/files"
+  env "CXX=$work/cxx" "PATH=$PWD/build/bin:$PATH" test/execute/inputs/library_files.sh "$work/files"
+  "${python[@]}" test/models/library_files.py "$work/files"
 }
 
 # Every format gets its share of the time, models half of it. A hang is 10 s of a program as users have it: planning takes up to twenty times

@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from ._abi import Cancelled, DataError, Error, LossNotFinite, NoMemory, UsageError
 from ._compiler import Source
-from ._trainer import Plan, Report, Trainer
+from ._files import Files
+from ._plan import Plan, Report
+from ._trainer import Trainer
 
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["Cancelled", "DataError", "Error", "LossNotFinite", "NoMemory", "Plan", "Report", "Trainer", "UsageError", "compile"]
+__all__ = ["Cancelled", "DataError", "Error", "Files", "LossNotFinite", "NoMemory", "Plan", "Report", "Trainer", "UsageError", "compile"]
 
 
 def compile(model: torch.nn.Module | str | os.PathLike[str], example: Any = None, *, budget: str | int | None = None, seed: int = 0, threads: int = 0,

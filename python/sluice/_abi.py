@@ -70,7 +70,7 @@ class Output(c.Structure):
     _fields_ = [("name", c.c_char_p), ("data", c.c_void_p), ("bytes", c.c_size_t)]
 
 
-Model = c.c_void_p
+Model = Data = c.c_void_p
 _tensors = [c.POINTER(Tensor), c.c_int]
 SIGNATURES: dict[str, tuple[list[Any], Any]] = {
     "open": ([c.POINTER(Options), c.POINTER(Model)], c.c_int),
@@ -91,7 +91,20 @@ SIGNATURES: dict[str, tuple[list[Any], Any]] = {
     "export": ([Model, c.c_char_p], c.c_int),
     "plan": ([Model, c.POINTER(c.c_char_p)], c.c_int),
     "cancel": ([Model], None),
+    "data_open": ([Model, c.POINTER(c.c_char_p), c.c_int, c.POINTER(Data)], c.c_int),
+    "data_close": ([Model, Data], None),
+    "data_plan": ([Model, Data, c.POINTER(c.c_char_p)], c.c_int),
+    "data_step": ([Model, Data, c.POINTER(c.c_int64), c.POINTER(c.c_float)], c.c_int),
+    "data_evaluate": ([Model, Data, c.POINTER(c.c_double), c.POINTER(c.c_char_p)], c.c_int),
+    "data_predict": ([Model, Data, c.POINTER(Output), c.c_int], c.c_int),
 }
+
+
+def _unknown(name: str) -> Any:
+    """In the place of a function that a library of an earlier sluicec lacks."""
+    def call(*_: Any) -> int:
+        raise UsageError(f"this library has no sluice_{name}(): an earlier sluicec made it")
+    return call
 
 
 class Library:
@@ -101,13 +114,14 @@ class Library:
     error: Callable[..., bytes]
     steps: Callable[..., int]
     cancel: Callable[..., None]
+    data_close: Callable[..., None]
 
     def __init__(self, path: str | os.PathLike[str]):
         loaded = c.CDLL(str(path))
         if loaded.sluice_abi() != ABI:
             raise UsageError(f"{path} speaks version {loaded.sluice_abi()} of its interface, this package {ABI}; make it with the sluicec of this package")
         for name, (arguments, result) in SIGNATURES.items():
-            function = getattr(loaded, "sluice_" + name)
+            function = getattr(loaded, "sluice_" + name, None) or _unknown(name)
             function.argtypes, function.restype = arguments, result
             setattr(self, name, function)
 

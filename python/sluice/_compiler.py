@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     import torch
 
 
+LIBRARY = ["--emit=library", "--data-formats"]  # the flags that make one, for all that a trainer may be asked
+
+
 def find_compiler() -> pathlib.Path:
     """$SLUICEC, the compiler beside this package in a build or an installation, or that of the PATH."""
     here = pathlib.Path(__file__).resolve().parent
@@ -90,14 +93,14 @@ def _run(compiler: pathlib.Path, model: pathlib.Path, flags: list[str], output: 
 
 def build(model: pathlib.Path, options: Mapping[str, Any], notes: Callable[[str], object], shown: str) -> pathlib.Path:
     """The path of the library for an ONNX file, made unless the cache has it."""
-    compiler, flags = find_compiler(), flags_of(options)
+    compiler, flags = find_compiler(), [*flags_of(options), *LIBRARY]
     folder = cache_folder() / _digest(model, flags, compiler)
     library = folder / "libmodel.so"
     if library.exists():
         return library
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as work:
-        _run(compiler, model, [*flags, "--emit=library"], f"{work}/model", notes, {str(model): shown, f"{work}/model": shown})
+        _run(compiler, model, flags, f"{work}/model", notes, {str(model): shown, f"{work}/model": shown})
         made = pathlib.Path(work) / "made"
         made.mkdir()
         for file in pathlib.Path(work).glob("*model*"):
@@ -195,6 +198,6 @@ class Source:
         """What plans depend on: not the weights of a module, which it gets back from its trainer."""
         compiler, flags = find_compiler(), flags_of(self._options)
         if self._path:
-            return _digest(self._path, flags, compiler)
+            return _digest(self._path, [*flags, *LIBRARY], compiler)
         tensors = [*self._module.named_parameters(), *self._module.named_buffers()]
         return str(self._module), [(name, tuple(one.shape), one.requires_grad) for name, one in tensors], [_by_content(flag) for flag in flags], compiler.stat().st_mtime_ns

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes as c
 import functools
-import html
 import json
 import os
 import pathlib
@@ -12,7 +11,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Dict, TypeVar, Union, cast, overload
+from typing import TYPE_CHECKING, Any, TypeVar, Union, cast, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +19,8 @@ import numpy.typing as npt
 from ._abi import Cancelled, Library, Model, Options, Output, PROGRESS, LOG, UsageError, error_of, tensors
 from ._arrays import Arrays, named, to_array
 from ._compiler import Source
+from ._files import Files
+from ._plan import Plan, Report
 
 if TYPE_CHECKING:
     import torch
@@ -28,32 +29,6 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 Path = Union[str, "os.PathLike[str]"]
 Array = npt.NDArray[Any]
 Progress = Callable[[int, int], object]  # of samples done and in all; False ends the call
-
-
-class Plan(Dict[str, Any]):
-    """The memory plan: bytes, inputs, outputs, and what is in memory in which steps. Notebooks show a table."""
-
-    def __repr__(self) -> str:
-        return f"Plan of {self['model']}: {self['device_bytes']:,} bytes and {self['host_bytes']:,} of host memory, {self['predicted_seconds']:.3g} s a step predicted"
-
-    def _repr_html_(self) -> str:
-        head = "".join(f"<th>{name}</th>" for name in ("tensor", "node", "action", "bytes", "steps"))
-        rows = "".join(f"<tr><td>{html.escape(row['name'])}<td>{html.escape(row['node'])}<td>{row['action']}<td style='text-align:right'>{row['bytes']:,}"
-                       f"<td>{row['first']}-{row['last']}</tr>" for row in self["tensors"])
-        return (f"<p>{html.escape(self['model'])}: {self['device_bytes']:,} bytes and {self['host_bytes']:,} of host memory, "
-                f"{self['predicted_seconds']:.3g} s a step predicted</p><table><tr>{head}</tr>{rows}</table>")
-
-
-class Report:
-    """The compiler's page about a plan, `text`, which notebooks show."""
-
-    def __init__(self, text: str):
-        self.text = text
-
-    def _repr_html_(self) -> str:
-        if not self.text.startswith("<!doctype html>"):
-            return f"<pre>{html.escape(self.text)}</pre>"
-        return f'<iframe sandbox="allow-scripts" srcdoc="{html.escape(self.text)}" style="width:100%;height:48em;border:0"></iframe>'
 
 
 def _alone(method: Method) -> Method:
@@ -122,13 +97,24 @@ class Trainer:
         """Samples that a step takes."""
         return int(self.plan["batch"] * self.get("accumulate"))
 
-    def fit(self, data: Arrays | Iterable[tuple[Arrays, Arrays]], targets: Arrays | None = None, *, epochs: int = 1, shuffle: bool = False, seed: int = 0,
+    def files(self, train: Path | None = None, *, evaluate: Path | None = None, predict: Path | None = None, **options: Any) -> Files:
+        """Files for fit(), evaluate() and predict(), as the program's flags name them: `train` is --data ("imagefolder:photos", a folder of .npy files), the
+        others --evaluate and --predict. `options`: the program's flags of data, shuffle=True, augment="flip", mean="0.5", validation_split=20, workers=2,
+        class_=["cat", "dog"], metrics="f1"."""
+        return Files(self, {"data": train, "evaluate": evaluate, "predict": predict, **options})
+
+    def fit(self, data: Arrays | Iterable[tuple[Arrays, Arrays]] | Files | Path, targets: Arrays | None = None, *, epochs: int = 1, shuffle: bool = False, seed: int = 0,
             progress: Callable[[int, int, int | None, float], object] | None = None, **hyperparameters: float) -> list[list[float]]:
         """Trains on arrays (`data` and `targets`, in whole batches; the rest of an epoch is left out), or on what gives (inputs, targets) batches when it
-        is iterated, as a DataLoader does (batches that are not whole are left out). The losses, a list for each epoch. `progress`: a function of
-        (epoch, step, steps or None, loss); usually a line on a terminal."""
+        is iterated, as a DataLoader does (batches that are not whole are left out), or on files: what files() opened, or "imagefolder:photos" alone. The
+        losses, a list for each epoch. `progress`: a function of (epoch, step, steps or None, loss); usually a line on a terminal."""
         self.set(**hyperparameters)
         tell = progress or self._line()
+        if isinstance(data, Files):
+            return data.fit(epochs, tell)
+        if isinstance(data, (str, os.PathLike)):
+            with self.files(data, shuffle=shuffle, seed=seed) as files:
+                return files.fit(epochs, tell)
         losses: list[list[float]] = []
         for epoch in range(epochs):
             losses.append([])
@@ -169,27 +155,40 @@ class Trainer:
 
     # ---- Asking
 
-    def evaluate(self, inputs: Arrays, targets: Arrays | None = None, *, metrics: str | None = None,
+    def evaluate(self, inputs: Arrays | Files | Path, targets: Arrays | None = None, *, metrics: str | None = None,
                  progress: Progress | None = None) -> dict[str, Any]:
-        """Loss and metrics over any number of samples, as a dict."""
+        """Loss and metrics over any number of samples, or over files, as a dict."""
+        if isinstance(inputs, (str, os.PathLike)):
+            with self.files(evaluate=inputs, metrics=metrics) as files:
+                return self.evaluate(files, progress=progress)
+        if isinstance(inputs, Files):
+            return cast("dict[str, Any]", json.loads(self._told("data_evaluate", inputs._handle, None, progress=progress)))
         x, y = named(inputs, self._inputs), named(targets, self._targets)
         return cast("dict[str, Any]", json.loads(self._told("evaluate", *tensors(x), *tensors(y), metrics.encode() if metrics else None, None, progress=progress)))
 
     @overload
-    def predict(self, inputs: Arrays, *, outputs: None = None, progress: Progress | None = None) -> Array: ...
+    def predict(self, inputs: Arrays | Files | Path, *, outputs: None = None, progress: Progress | None = None) -> Array: ...
 
     @overload
-    def predict(self, inputs: Arrays, *, outputs: Sequence[str], progress: Progress | None = None) -> dict[str, Array]: ...
+    def predict(self, inputs: Arrays | Files | Path, *, outputs: Sequence[str], progress: Progress | None = None) -> dict[str, Array]: ...
 
-    def predict(self, inputs: Arrays, *, outputs: Sequence[str] | None = None, progress: Progress | None = None) -> Array | dict[str, Array]:
-        """The model's first output for any number of samples; with `outputs`, a list of names, a dict of them."""
-        known = {one["name"]: one["shape"] for one in self.plan["outputs"]}
-        wanted = [next(iter(known), "")] if outputs is None else list(outputs)
+    def predict(self, inputs: Arrays | Files | Path, *, outputs: Sequence[str] | None = None, progress: Progress | None = None) -> Array | dict[str, Array]:
+        """The model's first output for any number of samples, or for those of files; with `outputs`, a list of names, a dict of them."""
+        if isinstance(inputs, (str, os.PathLike)):
+            with self.files(predict=inputs) as files:
+                return self._predict("data_predict", files._handle, samples=files.plan["prediction"]["samples"], outputs=outputs, progress=progress)
+        if isinstance(inputs, Files):
+            return self._predict("data_predict", inputs._handle, samples=inputs.plan.get("prediction", {"samples": 0})["samples"], outputs=outputs, progress=progress)
         x = named(inputs, {name: one for name, one in self._inputs.items() if one["predicted"]})
         samples = next((len(array) for name, array in x if not self._inputs[name]["shared"]), self.plan["batch"])
+        return self._predict("predict", *tensors(x), samples=samples, outputs=outputs, progress=progress)
+
+    def _predict(self, what: str, *of: Any, samples: int, outputs: Sequence[str] | None, progress: Progress | None) -> Array | dict[str, Array]:
+        known = {one["name"]: one["shape"] for one in self.plan["outputs"]}
+        wanted = [next(iter(known), "")] if outputs is None else list(outputs)
         results = {name: np.empty((samples * known.get(name, [1])[0] // self.plan["batch"], *known.get(name, [1])[1:]), np.float32) for name in wanted}
         places = (Output * max(1, len(wanted)))(*(Output(name.encode(), array.ctypes.data, array.nbytes) for name, array in results.items()))
-        self._call("predict", *tensors(x), places, len(wanted), progress=progress)
+        self._call(what, *of, places, len(wanted), progress=progress)
         return results[wanted[0]] if outputs is None else results
 
     def report(self, path: Path | None = None) -> Report:
@@ -279,6 +278,11 @@ class Trainer:
         self._file("export", file)
 
     # ---- Inside
+
+    @_alone
+    def _close_files(self, handle: Any) -> None:
+        if self._handle:
+            self._library.data_close(self._handle, handle)
 
     @_alone
     def close(self) -> None:

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of sluice.h: each takes its turn on the handle, and makes statuses of exceptions. Those that users call
-// go through the handle's own table, see Library.h.
-#include "runtime/library/Model.h"
+// The functions behind sluice.h: each takes its turn on the handle, and makes statuses of exceptions.
+#include "runtime/library/Handle.h"
 
 #include "runtime/program/Failure.h"
 
@@ -9,23 +8,9 @@
 #include <cmath>
 #include <cstddef>
 #include <cstring>
-#include <mutex>
 #include <new>
-#include <thread>
 
 using namespace sluice;
-
-/// By this the compiler knows the libraries that it may write over.
-__attribute__((used, section(".sluice"))) static const volatile char mark[] = "sluice-library-1";
-
-struct sluice_model {
-  const sluice_functions *const functions = &libraryFunctions; ///< stays the first member
-  std::mutex mutex;                                            ///< of all but Model::cancel()
-  std::atomic<std::thread::id> owner = {};                     ///< who holds it
-  bool closes = false;                                         ///< a callback has asked for it
-  std::unique_ptr<Model> model;                                ///< null where it could not be opened
-  std::string error, json;
-};
 
 namespace {
 
@@ -171,15 +156,18 @@ sluice_status get(sluice_model *handle, const char *name, double *value) {
   });
 }
 
+/// The loss of a step that is done.
+void handOut(float found, const Model &model, float *loss) {
+  if (loss)
+    *loss = found;
+  if (!std::isfinite(found))
+    throw LossNotFinite(text("the loss is ", found, " at step ", model.steps()));
+}
+
 sluice_status step(sluice_model *handle, const sluice_tensor *inputs, int inputCount, const sluice_tensor *targets,
                    int targetCount, float *loss) {
-  return guarded(handle, [&](Model &model) {
-    const float found = model.step({inputs, inputCount}, {targets, targetCount});
-    if (loss)
-      *loss = found;
-    if (!std::isfinite(found))
-      throw LossNotFinite(text("the loss is ", found, " at step ", model.steps()));
-  });
+  return guarded(handle,
+                 [&](Model &model) { handOut(model.step({inputs, inputCount}, {targets, targetCount}), model, loss); });
 }
 
 int64_t steps(sluice_model *handle) {
@@ -249,91 +237,73 @@ void cancel(sluice_model *handle) {
     handle->model->cancel();
 }
 
+// ---- Samples of files. A sluice_data is a FileData.
+
+FileData *dataOf(sluice_data *data) { return reinterpret_cast<FileData *>(data); }
+
+sluice_status dataOpen(sluice_model *handle, const char *const *flags, int count, sluice_data **data) {
+  if (data)
+    *data = nullptr;
+  return guarded(handle, [&](Model &model) {
+    if (!data || count < 0 || (count > 0 && !flags))
+      throw UsageError(!data ? "there is no place for the data" : "flags are null, or fewer than none");
+    std::vector<std::string> list;
+    for (int i = 0; i < count; ++i)
+      list.push_back(words(flags[i], "a flag"));
+    *data = reinterpret_cast<sluice_data *>(model.openData(list));
+  });
+}
+
+void dataClose(sluice_model *handle, sluice_data *data) {
+  guarded(handle, [&](Model &model) {
+    if (data)
+      model.closeData(dataOf(data));
+  });
+}
+
+sluice_status dataPlan(sluice_model *handle, sluice_data *data, const char **json) {
+  return tell(handle, json, [&](const Model &model) { return model.describeData(dataOf(data)); });
+}
+
+sluice_status dataStep(sluice_model *handle, sluice_data *data, int64_t *epoch, float *loss) {
+  return guarded(handle, [&](Model &model) { handOut(model.stepOn(dataOf(data), epoch), model, loss); });
+}
+
+sluice_status dataEvaluate(sluice_model *handle, sluice_data *data, double *loss, const char **json) {
+  return tell(handle, json, [&](Model &model) { return model.evaluateOn(dataOf(data), loss); });
+}
+
+sluice_status dataPredict(sluice_model *handle, sluice_data *data, const sluice_output *outputs, int outputCount) {
+  return guarded(handle, [&](Model &model) { model.predictOn(dataOf(data), outputs, outputCount); });
+}
+
 } // namespace
 
-const sluice_functions sluice::libraryFunctions = {SLUICE_ABI, open,     close,    error,     set,   get,   step,
-                                                   steps,      evaluate, predict,  variables, read,  write, save,
-                                                   load,       init,     exportTo, plan,      cancel};
+/// How often functions were added since SLUICE_ABI is what it is.
+constexpr int addedTo = 1;
 
-// ---- What users call.
-
-extern "C" {
-
-int sluice_abi(void) { return mark[0] == 's' ? SLUICE_ABI : 0; } // a linker that drops sections keeps it so
-
-sluice_status sluice_open(const sluice_options *options, sluice_model **model) {
-  const bool named = options && options->size >= offsetof(sluice_options, program) + sizeof(void *) && options->program;
-  return named ? options->program->functions->open(options, model) : open(options, model);
-}
-
-void sluice_close(sluice_model *model) {
-  if (model)
-    model->functions->close(model);
-}
-
-const char *sluice_error(const sluice_model *model) { return model ? model->functions->error(model) : "no handle"; }
-
-sluice_status sluice_set(sluice_model *model, const char *name, double value) {
-  return model ? model->functions->set(model, name, value) : SLUICE_USAGE;
-}
-
-sluice_status sluice_get(sluice_model *model, const char *name, double *value) {
-  return model ? model->functions->get(model, name, value) : SLUICE_USAGE;
-}
-
-sluice_status sluice_step(sluice_model *model, const sluice_tensor *inputs, int input_count,
-                          const sluice_tensor *targets, int target_count, float *loss) {
-  return model ? model->functions->step(model, inputs, input_count, targets, target_count, loss) : SLUICE_USAGE;
-}
-
-int64_t sluice_steps(sluice_model *model) { return model ? model->functions->steps(model) : -1; }
-
-sluice_status sluice_evaluate(sluice_model *model, const sluice_tensor *inputs, int input_count,
-                              const sluice_tensor *targets, int target_count, const char *metrics, double *loss,
-                              const char **json) {
-  return model ? model->functions->evaluate(model, inputs, input_count, targets, target_count, metrics, loss, json)
-               : SLUICE_USAGE;
-}
-
-sluice_status sluice_predict(sluice_model *model, const sluice_tensor *inputs, int input_count,
-                             const sluice_output *outputs, int output_count) {
-  return model ? model->functions->predict(model, inputs, input_count, outputs, output_count) : SLUICE_USAGE;
-}
-
-sluice_status sluice_variables(sluice_model *model, const char **json) {
-  return model ? model->functions->variables(model, json) : SLUICE_USAGE;
-}
-
-sluice_status sluice_read(sluice_model *model, const char *name, void *data, size_t bytes) {
-  return model ? model->functions->read(model, name, data, bytes) : SLUICE_USAGE;
-}
-
-sluice_status sluice_write(sluice_model *model, const char *name, const void *data, size_t bytes) {
-  return model ? model->functions->write(model, name, data, bytes) : SLUICE_USAGE;
-}
-
-sluice_status sluice_save(sluice_model *model, const char *folder) {
-  return model ? model->functions->save(model, folder) : SLUICE_USAGE;
-}
-
-sluice_status sluice_load(sluice_model *model, const char *path) {
-  return model ? model->functions->load(model, path) : SLUICE_USAGE;
-}
-
-sluice_status sluice_init(sluice_model *model, const char *file) {
-  return model ? model->functions->init(model, file) : SLUICE_USAGE;
-}
-
-sluice_status sluice_export(sluice_model *model, const char *file) {
-  return model ? model->functions->exportTo(model, file) : SLUICE_USAGE;
-}
-
-sluice_status sluice_plan(sluice_model *model, const char **json) {
-  return model ? model->functions->plan(model, json) : SLUICE_USAGE;
-}
-
-void sluice_cancel(sluice_model *model) {
-  if (model)
-    model->functions->cancel(model);
-}
-}
+const sluice_functions sluice::libraryFunctions = {SLUICE_ABI | addedTo << 16,
+                                                   open,
+                                                   close,
+                                                   error,
+                                                   set,
+                                                   get,
+                                                   step,
+                                                   steps,
+                                                   evaluate,
+                                                   predict,
+                                                   variables,
+                                                   read,
+                                                   write,
+                                                   save,
+                                                   load,
+                                                   init,
+                                                   exportTo,
+                                                   plan,
+                                                   cancel,
+                                                   dataOpen,
+                                                   dataClose,
+                                                   dataPlan,
+                                                   dataStep,
+                                                   dataEvaluate,
+                                                   dataPredict};

@@ -8,9 +8,14 @@
 #include "runtime/Program.h"
 #include "runtime/library/sluice.h"
 
-/// The functions of sluice.h that take a handle, in its order, and what opens one. A later version adds at the end.
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+/// The functions of sluice.h that take a handle, and what opens one. A later version adds at the end, and counts it.
 struct sluice_functions {
-  int abi;
+  int version; ///< SLUICE_ABI, and above its 16 bits how often something was added since
   sluice_status (*open)(const sluice_options *, sluice_model **);
   void (*close)(sluice_model *);
   const char *(*error)(const sluice_model *);
@@ -30,9 +35,24 @@ struct sluice_functions {
   sluice_status (*exportTo)(sluice_model *, const char *);
   sluice_status (*plan)(sluice_model *, const char **);
   void (*cancel)(sluice_model *);
+  // Since 1.
+  sluice_status (*dataOpen)(sluice_model *, const char *const *, int, sluice_data **);
+  void (*dataClose)(sluice_model *, sluice_data *);
+  sluice_status (*dataPlan)(sluice_model *, sluice_data *, const char **);
+  sluice_status (*dataStep)(sluice_model *, sluice_data *, int64_t *, float *);
+  sluice_status (*dataEvaluate)(sluice_model *, sluice_data *, double *, const char **);
+  sluice_status (*dataPredict)(sluice_model *, sluice_data *, const sluice_output *, int);
 };
 
 namespace sluice {
+
+struct FileData;
+struct OpenedFor;
+/// openFileData() of FileData.h.
+using OpenFileData = std::unique_ptr<FileData> (*)(const std::vector<std::string> &, const OpenedFor &,
+                                                   const std::function<void(const std::string &)> &);
+std::unique_ptr<FileData> openFileData(const std::vector<std::string> &flags, const OpenedFor &how,
+                                       const std::function<void(const std::string &)> &tell);
 
 /// Those of this library.
 extern const sluice_functions libraryFunctions;
@@ -42,10 +62,12 @@ const sluice_program *libraryProgram();
 } // namespace sluice
 
 struct sluice_program {
-  sluice_program(const sluice::Program &program, sluice::Entry entry)
-      : functions(&sluice::libraryFunctions), program(program), entry(std::move(entry)) {}
+  /// `openData`: of a library with the formats of files; null: without.
+  sluice_program(const sluice::Program &program, sluice::Entry entry, sluice::OpenFileData openData = nullptr)
+      : functions(&sluice::libraryFunctions), program(program), entry(std::move(entry)), openData(openData) {}
 
   const sluice_functions *const functions;
   const sluice::Program &program;
   const sluice::Entry entry;
+  const sluice::OpenFileData openData;
 };

@@ -41,7 +41,7 @@ static void checkLimit(const Program &program, uint64_t limit) {
 }
 
 Model::Model(const sluice_program &library, const sluice_options &options)
-    : options(options), program(library.program), entry(library.entry) {
+    : options(options), program(library.program), entry(library.entry), openFiles(library.openData) {
   if (options.threads < 0)
     throw UsageError(text("threads: ", options.threads, " is negative"));
   const auto inFiles = [&](const char *&name, std::string &path) {
@@ -127,6 +127,7 @@ void Model::applyHyperparameters() {
 
 /// The step and its data set, for what hyperparameters say now.
 void Model::beginSteps() {
+  forgetPrefetched();
   const int64_t samples = program.batch * session->state.batches;
   auto source = std::make_unique<MemorySource>(program, samples);
   shown = source.get();
@@ -146,7 +147,7 @@ void Model::endStepThatFailed() {
     throw;
   } catch (const ValueNotStorable &) {
     session->forgetFailure();
-    beginSteps();
+    applyHyperparameters(); // those of evaluations among them
   } catch (const std::exception &error) {
     broken = error.what();
   }
@@ -165,6 +166,7 @@ void Model::throwIfCancelled() {
 float Model::step(MemorySource::Tensors inputs, MemorySource::Tensors targets) {
   requireWhole();
   throwIfCancelled();
+  forgetPrefetched();
   shown->show(inputs, &targets);
   run.position = {};
   batches->prefetchAlone(run.position); // looks at what tensors hold

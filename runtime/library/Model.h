@@ -2,6 +2,7 @@
 // What a handle of sluice.h holds. Errors are the exceptions of runtime/Errors.h; one call at a time.
 #pragma once
 
+#include "runtime/library/FileData.h"
 #include "runtime/library/Library.h"
 #include "runtime/library/MemorySource.h"
 #include "runtime/program/Batches.h"
@@ -35,6 +36,15 @@ public:
                        const std::optional<std::string> &metrics, double *loss);
   void predict(MemorySource::Tensors inputs, const sluice_output *outputs, int count);
 
+  /// Of files, see sluice_data_open(). `data` is one that openData() gave and closeData() did not take back; UsageError
+  /// for any other, and for what its flags did not ask for.
+  FileData *openData(const std::vector<std::string> &flags);
+  void closeData(const FileData *data);
+  std::string describeData(const FileData *data) const;
+  float stepOn(const FileData *data, int64_t *epoch);
+  std::string evaluateOn(const FileData *data, double *loss);
+  void predictOn(const FileData *data, const sluice_output *outputs, int count);
+
   std::string variables() const;
   void read(const std::string &name, void *data, size_t bytes);
   void write(const std::string &name, const void *data, size_t bytes);
@@ -51,16 +61,24 @@ private:
   void applyHyperparameters();
   void beginSteps();
   void endStepThatFailed();
+  void endStepBesideBadData(FileData &data, Position began, const DataError &error);
   void requireWhole() const;
   /// To the caller's log, if there is one; on any thread.
   void tell(const std::string &line) const noexcept;
   void throwIfCancelled();
+  FileData &known(const FileData *data) const;
+  /// Before anything else than the next step on the same files goes into the staging slots.
+  void forgetPrefetched();
+  std::string evaluate(Dataset &samples, const MetricChoice &choice, double *loss);
+  void predict(Dataset &samples, const sluice_output *outputs, int count);
+  std::vector<std::string> files() const;
   bool isCancelled(int64_t all);
   const Variable &variable(const std::string &name, size_t bytes) const;
 
   const sluice_options options;
   Program program; ///< with the files where they are
   const Entry entry;
+  const OpenFileData openFiles; ///< null: the library has no formats
   std::string weightsFile, exportTemplate;
   Arguments arguments; ///< hyperparameters
   RunState run;
@@ -72,6 +90,8 @@ private:
   std::unique_ptr<Dataset> data; ///< what a step trains on, whatever its samples are
   std::optional<Batches> batches;
   std::optional<Step> stepper;
+  std::vector<std::unique_ptr<FileData>> fileData;
+  const FileData *prefetched = nullptr; ///< whose next batch lies in the slots; null: none does
   float lastLoss = 0;
   std::string broken; ///< what failed so that nothing is known of the weights; empty: nothing did
 };

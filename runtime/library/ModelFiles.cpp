@@ -15,17 +15,22 @@
 namespace sluice {
 
 /// What no output may replace.
-static std::vector<std::string> filesOf(const Program &program) {
-  std::vector<std::string> files;
+std::vector<std::string> Model::files() const {
+  std::vector<std::string> list;
   for (const char *name : {program.weightsFile, program.exportTemplate})
     if (name)
-      files.push_back(besideProgram(name));
-  return files;
+      list.push_back(besideProgram(name));
+  for (const std::unique_ptr<FileData> &data : fileData)
+    for (const auto *set : {&data->sets.training, &data->sets.evaluation, &data->sets.prediction})
+      if (*set)
+        for (const std::string &path : (*set)->paths())
+          list.push_back(path);
+  return list;
 }
 
 void Model::save(const std::string &folder) {
   requireWhole();
-  checkCheckpointFolder(folder, program, filesOf(program));
+  checkCheckpointFolder(folder, program, files());
   const FolderLock lock(folder);
   CheckpointWriter writer(*session, program, folder, /*keep=*/1, /*recipe=*/"", /*trainedOnly=*/false,
                           /*anew=*/false);
@@ -63,7 +68,7 @@ void Model::exportTo(const std::string &words) {
   requireWhole();
   const WeightFile to(words);
   checkExport(to, program);
-  checkExportFile(to, program, filesOf(program));
+  checkExportFile(to, program, files());
   exportModel(words, *session, program, run.preparation);
 }
 

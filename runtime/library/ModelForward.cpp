@@ -43,10 +43,14 @@ std::string Model::evaluate(MemorySource::Tensors inputs, MemorySource::Tensors 
   source->show(inputs, &targets);
   const MetricChoice choice(program, metrics);
   choice.checkRoom(program, source->samples());
-  const std::unique_ptr<Dataset> samples = datasetOf(program, std::move(source), true);
+  return evaluate(*datasetOf(program, std::move(source), true), choice, loss);
+}
+
+std::string Model::evaluate(Dataset &samples, const MetricChoice &choice, double *loss) {
+  forgetPrefetched();
   askedBatches = 0;
-  const CancelScope scope([&] { return isCancelled(samples->samples()); });
-  const std::optional<Evaluation> found = sluice::evaluate(*session, program, entry, *samples, choice);
+  const CancelScope scope([&] { return isCancelled(samples.samples()); });
+  const std::optional<Evaluation> found = sluice::evaluate(*session, program, entry, samples, choice);
   throwIfCancelled();
   nlohmann::ordered_json json = {{"samples", found->samples}};
   for (const auto &[measure, value] : found->values)
@@ -80,22 +84,26 @@ void Model::predict(MemorySource::Tensors inputs, const sluice_output *outputs, 
   requireWhole();
   if (!entry.evaluate)
     throw UsageError("this model was compiled without an evaluation function");
-  if (count < 1 || !outputs)
-    throw UsageError("no output is asked for");
   throwIfCancelled();
   auto source = std::make_unique<MemorySource>(program, 0);
   source->show(inputs, nullptr);
+  predict(*datasetOf(program, std::move(source), false), outputs, count);
+}
+
+void Model::predict(Dataset &samples, const sluice_output *outputs, int count) {
+  if (count < 1 || !outputs)
+    throw UsageError("no output is asked for");
   const std::vector<const Output *> known = predictedBy(program);
   std::vector<const Output *> wanted;
   for (int i = 0; i < count; ++i)
-    wanted.push_back(&wantedOutput(known, outputs[i], program.batch, source->samples()));
-  const std::unique_ptr<Dataset> samples = datasetOf(program, std::move(source), false);
-  const std::vector<ForwardBatch> list = samples->forwardBatches();
+    wanted.push_back(&wantedOutput(known, outputs[i], program.batch, samples.samples()));
+  const std::vector<ForwardBatch> list = samples.forwardBatches();
   std::vector<std::vector<float>> results(wanted.size());
   std::vector<float> values;
+  forgetPrefetched();
   askedBatches = 0;
-  const CancelScope scope([&] { return isCancelled(samples->samples()); });
-  forwardAll(*session, program, entry, *samples, list, [&](size_t i, const Batches &) {
+  const CancelScope scope([&] { return isCancelled(samples.samples()); });
+  forwardAll(*session, program, entry, samples, list, [&](size_t i, const Batches &) {
     for (size_t k = 0; k < wanted.size(); ++k) {
       readOutput(*session, wanted[k]->tensor, list[i].samples, values);
       results[k].insert(results[k].end(), values.begin(), values.end());

@@ -108,6 +108,26 @@ sluice_status sluice_evaluate(sluice_model *model, const sluice_tensor *inputs, 
 sluice_status sluice_predict(sluice_model *model, const sluice_tensor *inputs, int input_count,
                              const sluice_output *outputs, int output_count);
 
+/* Samples of files, in libraries that sluicec made with --data-formats; others say SLUICE_USAGE. `flags` are those of
+   the program that are about data, each "--name=value" or "--name": --data, --evaluate, --validation-split, --predict,
+   --shuffle, --augment, --mean, --std, --input, --columns, --class, --workers, --on-bad-data, --metrics, --mixup,
+   --seed, ... . Files are read as steps come to them; the handle's log hears what is doubtful. What is open when the
+   model is closed is closed with it. */
+typedef struct sluice_data sluice_data;
+sluice_status sluice_data_open(sluice_model *model, const char *const *flags, int count, sluice_data **data);
+void sluice_data_close(sluice_model *model, sluice_data *data); /* null is allowed */
+/* {"training": {"samples": N, "batches": of an epoch}, "evaluation": {"samples": N}, "prediction": {"samples": N},
+   "classes": {TARGET: [...]}}, of each what there is. */
+sluice_status sluice_data_plan(sluice_model *model, sluice_data *data, const char **json);
+/* As sluice_step(), on the next batch of --data, or the next `accumulate` ones; the order begins anew with each epoch.
+   `epoch`: of the batch, from 0; may be null. The one after it is read while the step runs: with SLUICE_BAD_DATA for a
+   sample of that, the step itself may be done, which sluice_steps() tells. */
+sluice_status sluice_data_step(sluice_model *model, sluice_data *data, int64_t *epoch, float *loss);
+/* As sluice_evaluate() on --evaluate or the part of --validation-split, and sluice_predict() on --predict. */
+sluice_status sluice_data_evaluate(sluice_model *model, sluice_data *data, double *loss, const char **json);
+sluice_status sluice_data_predict(sluice_model *model, sluice_data *data, const sluice_output *outputs,
+                                  int output_count);
+
 /* Weights, running statistics and the optimizer's state by their names, which sluice_variables() lists:
    [{"name": ..., "also": [other names], "role": "parameter", "weight": true, "type": "float32", "shape": [...],
    "bytes": N},

@@ -16,6 +16,11 @@ with sluice.compile(module, torch.zeros(8, 4), budget="60%", optimizer="adamw", 
     loss = trainer.step({"x": images}, {"target": labels})
     losses: list[list[float]] = trainer.fit(images, labels, epochs=3, shuffle=True, lr=3e-4, progress=lambda epoch, step, steps, value: None)
     losses = trainer.fit(((images, labels) for _ in range(3)), momentum=0.9)
+    losses = trainer.fit("imagefolder:photos", epochs=2)
+    with trainer.files(pathlib.Path("photos"), validation_split=20, shuffle=True, augment="flip", class_=["a", "b"]) as photos:
+        losses = trainer.fit(photos, lr=0.1)
+        found_in_files: dict[str, Any] = trainer.evaluate(photos)
+        epoch: int = photos.step()[0]
     scores: npt.NDArray[Any] = trainer.predict(images)
     several: dict[str, npt.NDArray[Any]] = trainer.predict([images, images], outputs=["output"], progress=lambda done, of: done < of)
     found: float = trainer.evaluate(images, labels, metrics="f1")["loss"]
@@ -29,4 +34,5 @@ trainer = sluice.compile("model.onnx", batch=8)
 trainer.step()  # type: ignore[call-arg]
 trainer.fit(images, labels, epochs="3")  # type: ignore[arg-type]
 trainer.set(lr="fast")  # type: ignore[arg-type]
+trainer.fit(epochs=3)  # type: ignore[call-arg]
 several = trainer.predict(images)  # type: ignore[assignment]
