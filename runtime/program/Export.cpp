@@ -7,6 +7,7 @@
 #include "runtime/files/OutputFile.h"
 #include "runtime/files/Safetensors.h"
 #include "runtime/program/Adapters.h"
+#include "runtime/program/HubConfig.h"
 #include "runtime/program/Initialize.h"
 #include "runtime/program/Peft.h"
 #include "runtime/program/TensorIO.h"
@@ -54,7 +55,9 @@ static std::optional<MergedWeights> mergedBy(const WeightFile &to, Session &sess
 
 /// Parameters, statistics and frozen weights under the names that they have in PyTorch's state_dict, shared ones under
 /// each.
-static void exportWeights(const WeightFile &to, Session &session, const Program &program, Metadata metadata) {
+static void exportWeights(const WeightFile &to, Session &session, const Program &program,
+                          const Preparation &preparation) {
+  Metadata metadata = metadataOf(preparation);
   const WeightNames names(to.map, program);
   const std::optional<MergedWeights> merged = mergedBy(to, session, program);
   std::vector<TensorToWrite> tensors;
@@ -81,6 +84,8 @@ static void exportWeights(const WeightFile &to, Session &session, const Program 
   writeSafetensors(to.path, metadata, tensors);
   if (to.peft)
     writePeftConfig(to.path, program);
+  if (to.config)
+    writeHubConfig(to, program, preparation);
 }
 
 void checkExport(const WeightFile &to, const Program &program) {
@@ -96,6 +101,7 @@ void checkExport(const WeightFile &to, const Program &program) {
                           "stay apart: leave map and merged out"));
   if (to.peft)
     checkPeft(to.path, program);
+  checkHubConfig(to);
   if (to.merged)
     checkMerging(program);
   if (to.isSafetensors())
@@ -126,15 +132,14 @@ static std::string onnxMetadata(const Metadata &metadata) {
 
 void exportModel(const std::string &words, Session &session, const Program &program, const Preparation &preparation) {
   const WeightFile to(words);
-  const Metadata metadata = metadataOf(preparation);
   if (to.isSafetensors())
-    return exportWeights(to, session, program, metadata);
+    return exportWeights(to, session, program, preparation);
   const std::string &path = to.path;
   InputFile original(templateBeside(program));
   OutputFile copy(path);
   copyAll(original, copy);
   const std::optional<MergedWeights> merged = mergedBy(to, session, program);
-  const std::string added = onnxMetadata(metadata);
+  const std::string added = onnxMetadata(metadataOf(preparation));
   copy.write(added.data(), added.size());
   for (int i = 0; i < program.variableCount; ++i) {
     const Variable &variable = program.variables[i];

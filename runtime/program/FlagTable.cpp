@@ -175,7 +175,8 @@ std::vector<Flag> fileFlags() {
       {"--resume", "DIR", "go on from the checkpoint in DIR, or from this file", &Arguments::resume},
       {"--export", "FILE",
        "write the trained model: FILE.onnx, or FILE.safetensors[,map=FILE.toml][,trained-only]; ,merged adds adapters "
-       "to their weights, ,peft writes them alone as PEFT reads them",
+       "to their weights, ,peft writes them alone as PEFT reads them, ,config[=FILE.json] a config.json beside the "
+       "weights",
        &Arguments::exportTo},
       {"--log", "FILE.jsonl", "write one JSON object a line: start, steps, evaluations, end", &Arguments::log},
       {"--force", nullptr, "write over files that other programs wrote, and over checkpoints of another run",

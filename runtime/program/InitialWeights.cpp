@@ -25,9 +25,10 @@ static Shape shapeInFile(const Variable &variable, bool transpose) {
 
 InitialWeights::Source::Source(const std::string &flag, const Program &program)
     : flag(flag), words(flag), file(words.path), names(words.map, program) {
-  if (words.isTrainedOnly() || words.merged)
+  if (words.isTrainedOnly() || words.merged || words.config)
     throw UsageError(text("--init: ",
-                          words.merged        ? "merged"
+                          words.config        ? "config"
+                          : words.merged      ? "merged"
                           : words.trainedOnly ? "trained-only"
                                               : "peft",
                           " is an option of --export"));

@@ -195,7 +195,10 @@ std::string withAbsolutePaths(const Flag &flag, const std::string &word) {
     const WeightFile file(word);
     return text(absolutePath(file.path), file.map ? ",map=" + absolutePath(*file.map) : "",
                 file.skipMismatched ? ",skip-mismatched" : "", file.trainedOnly ? ",trained-only" : "",
-                file.merged ? ",merged" : "", file.peft ? ",peft" : "");
+                file.merged ? ",merged" : "", file.peft ? ",peft" : "",
+                !file.config           ? ""
+                : file.config->empty() ? ",config"
+                                       : ",config=" + absolutePath(*file.config));
   }
   if (!std::strstr(flag.value, "KIND:PATH"))
     return absolutePath(word);

@@ -117,6 +117,8 @@ TrainingFiles::TrainingFiles(const Arguments &arguments, const Program &program,
     exported = to.path;
     if (to.map)
       inputs.push_back(*to.map);
+    if (to.config && !to.config->empty())
+      inputs.push_back(*to.config);
     checkExport(to, program);
   }
   checkOutputs(arguments, program, inputs);

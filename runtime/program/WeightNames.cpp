@@ -16,7 +16,7 @@ namespace sluice {
 static bool isWeights(const std::string &path) { return endsWith(path, ".safetensors") || endsWith(path, ".onnx"); }
 
 WeightFile::WeightFile(const std::string &words) : path(words) {
-  static constexpr char mapOption[] = "map=";
+  static constexpr char mapOption[] = "map=", configOption[] = "config=";
   for (size_t comma; (comma = path.rfind(',')) != std::string::npos;) {
     const std::string option = path.substr(comma + 1);
     if (option == "skip-mismatched" && !skipMismatched)
@@ -29,9 +29,15 @@ WeightFile::WeightFile(const std::string &words) : path(words) {
       peft = true;
     else if (option.compare(0, sizeof mapOption - 1, mapOption) == 0 && !map)
       map = option.substr(sizeof mapOption - 1);
+    else if (option == "config" && !config)
+      config = "";
+    else if (option.compare(0, sizeof configOption - 1, configOption) == 0 && option.size() >= sizeof configOption &&
+             !config)
+      config = option.substr(sizeof configOption - 1);
     else if (isWeights(path.substr(0, comma)))
-      throw UsageError(text("'", words, "': weights have no option '", option,
-                            "'; there are skip-mismatched, trained-only, merged, peft and map=FILE, each once"));
+      throw UsageError(
+          text("'", words, "': weights have no option '", option,
+               "'; there are skip-mismatched, trained-only, merged, peft, map=FILE and config=FILE, each once"));
     else
       return;
     path.resize(comma);

@@ -11,7 +11,8 @@
 
 namespace sluice {
 
-/// The words of --init and --export: FILE[,map=MAPFILE][,skip-mismatched][,trained-only][,merged][,peft].
+/// The words of --init and --export: FILE[,map=MAPFILE][,skip-mismatched][,trained-only][,merged][,peft]
+/// [,config[=CONFIG]].
 struct WeightFile {
   explicit WeightFile(const std::string &words);
 
@@ -21,6 +22,8 @@ struct WeightFile {
   bool trainedOnly = false;    ///< of --export
   bool merged = false;         ///< of --export: adapters are added to their weights
   bool peft = false;           ///< of --export: what is trained, as PEFT keeps it
+
+  std::optional<std::string> config; ///< of --export: a config.json beside it, of this one; empty: of none
 
   bool isSafetensors() const; ///< by its ending
   /// Whether --export writes trained tensors alone.
