@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// See ChooseParts.h. Every try is planned like the whole, on a copy of the module.
+// See ChooseParts.h.
 #include "passes/ChooseParts.h"
-
-#include "passes/plan/PlanAttribute.h"
 
 #include "ir/Train.h"
 
@@ -16,19 +14,6 @@ constexpr int64_t mostParts = 256, mostStepParts = 32;
 /// Large ops touch this share of the bytes of the largest value, or more. It is the same at any budget, so that a
 /// budget which a refusal names has the plan that it was found by.
 constexpr int64_t shareInParts = 4;
-constexpr double worthwhile = 0.98;
-
-/// One module with all that was said about it.
-struct Try {
-  OwningOpRef<ModuleOp> module;
-  LogicalResult result = failure();
-  PlanningFailure cause;
-  std::vector<Diagnostic> said;
-
-  /// Predicted seconds of a step.
-  double seconds() const { return planOfStep(*module).getSeconds().getValueAsDouble(); }
-  bool keepsPace() const { return seconds() * worthwhile <= planOfStep(*module).getKeepSeconds().getValueAsDouble(); }
-};
 
 class Choice {
 public:
@@ -38,10 +23,9 @@ public:
   }
 
   void run() {
-    if (succeeded(best.result) ? options.budget.empty() || best.keepsPace() : !best.cause.smallestBudget)
+    if (best.isSettled(options))
       return;
-    const int64_t budget = succeeded(best.result) ? planOfStep(*best.module).getBudget() : best.cause.budget;
-    options.budget = std::to_string(budget); // percentages are of the whole's keep
+    options.budget = std::to_string(best.budget()); // percentages are of the whole's keep
     const bool hasPlan = succeeded(best.result);
     tryWeights();
     tryStep(CutAlong::Batch);
@@ -51,32 +35,10 @@ public:
       tryRows();
   }
 
-  Try best;
+  PlanTry best;
 
 private:
-  Try tried(const PipelineOptions &with) {
-    Try made;
-    made.module = original->clone();
-    ScopedDiagnosticHandler handler(original->getContext(), [&](Diagnostic &diagnostic) {
-      made.said.push_back(std::move(diagnostic));
-      return success();
-    });
-    made.result = plan(*made.module, with, made.cause);
-    return made;
-  }
-
-  /// Returns whether it was taken. Of tries that all fail the smallest budget is known then.
-  bool take(Try other) {
-    if (failed(other.result)) {
-      if (failed(best.result) && other.cause.smallestBudget)
-        best.cause.smallestBudget = std::min(*best.cause.smallestBudget, *other.cause.smallestBudget);
-      return false;
-    }
-    if (succeeded(best.result) && other.seconds() > worthwhile * best.seconds())
-      return false;
-    best = std::move(other);
-    return true;
-  }
+  PlanTry tried(const PipelineOptions &with) { return {*original, with, plan}; }
 
   /// Bytes of the largest value of all functions. Gradients, which are not there yet, are like what they are of.
   int64_t largestValue() {
@@ -97,7 +59,7 @@ private:
     if (!anyLarge)
       return;
     options.weightsAbove = above;
-    take(tried(options));
+    best.improve(tried(options));
   }
 
   /// Twice as many parts until there is a plan, and while that helps, of all ops and of the large ones.
@@ -106,11 +68,11 @@ private:
     options.partsAlong = along;
     for (options.partsAbove = 0;; options.partsAbove = above) {
       for (options.stepParts = 2; options.stepParts <= mostStepParts; options.stepParts *= 2) {
-        Try parted = tried(options);
+        PlanTry parted = tried(options);
         const bool planned = succeeded(parted.result);
         if (!planned && !parted.cause.smallestBudget)
           break; // more parts than there is to cut
-        if (!take(std::move(parted)) && planned)
+        if (!best.improve(std::move(parted)) && planned)
           break;
       }
       if (options.partsAbove == above)
@@ -123,9 +85,9 @@ private:
   void tryRows() {
     std::optional<int64_t> smallest;
     for (options.parts = 2; options.parts <= mostParts; options.parts *= 2) {
-      Try parted = tried(options);
+      PlanTry parted = tried(options);
       const std::optional<int64_t> needed = parted.cause.smallestBudget;
-      if (take(std::move(parted)) || !needed || (smallest && *needed >= *smallest))
+      if (best.improve(std::move(parted)) || !needed || (smallest && *needed >= *smallest))
         break;
       smallest = needed;
     }
@@ -142,13 +104,5 @@ LogicalResult sluice::chooseParts(ModuleOp module, const PipelineOptions &option
                                   PlanningFailure &cause) {
   Choice choice(module, options, plan);
   choice.run();
-  Try &best = choice.best;
-  for (Diagnostic &diagnostic : best.said)
-    module.getContext()->getDiagEngine().emit(std::move(diagnostic));
-  cause = best.cause;
-  if (failed(best.result))
-    return failure();
-  module->setAttrs((*best.module)->getAttrDictionary());
-  module.getBodyRegion().takeBody(best.module->getBodyRegion());
-  return success();
+  return choice.best.put(module, cause);
 }

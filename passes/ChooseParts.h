@@ -2,12 +2,9 @@
 // --parts=auto.
 #pragma once
 
-#include "passes/Pipeline.h"
+#include "passes/PlanTry.h"
 
 namespace sluice {
-
-/// Takes a module to a level, as runPipeline() does, with the parts that the options say.
-using PlanModule = llvm::function_ref<mlir::LogicalResult(mlir::ModuleOp, const PipelineOptions &, PlanningFailure &)>;
 
 /// Plans the module whole and, where that has no plan within the budget or a slower one than keeping everything, in
 /// parts of the batch and, without any plan so far, of the largest loss's rows. The module becomes what is predicted to

@@ -5,6 +5,7 @@
 // for its layer forward and backward and for its update. Without a home they are part of the base, which no plan takes
 // away.
 #include "passes/Passes.h"
+#include "passes/Pipeline.h"
 
 #include "ir/Buckets.h"
 #include "passes/analysis/Storages.h"
@@ -37,6 +38,21 @@ void findReaders(Value value, llvm::SetVector<Operation *> &readers) {
       readers.insert(user);
 }
 
+/// Of variables that may leave those that do: in their order, as many bytes as the share says up to each.
+struct Leaving {
+  const int share; ///< of allShares
+  int64_t due = 0, taken = 0;
+
+  bool takes(int64_t bytes) {
+    due += bytes * share;
+    const bool takes = (2 * taken + bytes) * allShares <= 2 * due;
+    taken += takes ? bytes : 0;
+    return takes;
+  }
+  /// None of what was to leave does.
+  bool isNone() const { return share > 0 && taken == 0; }
+};
+
 struct HomeVariables : sluice::impl::HomeVariablesBase<HomeVariables> {
   using HomeVariablesBase::HomeVariablesBase;
 
@@ -58,20 +74,20 @@ struct HomeVariables : sluice::impl::HomeVariablesBase<HomeVariables> {
       return signalPassFailure();
     }
     findWhatStays(module);
-    bool anyStates = false, anyParameters = false;
+    Leaving leavingStates{stateShare}, leavingParameters{parameterShare};
     for (auto variable : module.getOps<VariableOp>()) {
-      if (!mayLeave(variable))
+      Leaving &leaving = variable.getRole() == Role::Optimizer ? leavingStates : leavingParameters;
+      if (!mayLeave(variable) || !leaving.takes(bytes(variable.getType())))
         continue;
       variable.setHome(factsOf(home).name);
-      (variable.getRole() == Role::Optimizer ? anyStates : anyParameters) = true;
       ++variables;
     }
     for (auto function : module.getOps<func::FuncOp>())
       bringVariables(function);
-    if (states != Space::Device && !anyStates)
+    if (states != Space::Device && leavingStates.isNone())
       module.emitRemark() << "no optimizer state leaves the device for " << factsOf(home).label << ": those below "
                           << smallestMoved << " bytes stay";
-    if (parameters != Space::Device && !anyParameters)
+    if (parameters != Space::Device && leavingParameters.isNone())
       module.emitRemark() << "no parameter leaves the device for " << factsOf(home).label
                           << ": vectors and those below " << smallestMoved << " bytes stay";
   }

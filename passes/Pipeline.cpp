@@ -2,6 +2,7 @@
 // The passes in order, and how the compiler runs them: planning may take several tries, see Replanning.h.
 #include "passes/Pipeline.h"
 
+#include "passes/ChooseHomes.h"
 #include "passes/ChooseParts.h"
 #include "passes/Passes.h"
 #include "passes/Replanning.h"
@@ -46,7 +47,8 @@ static void addLinearizing(OpPassManager &pm, const PipelineOptions &options) {
   pm.addPass(createEstimateCost({options.device, options.profile, options.workspaceLimit, alternatives, options.target,
                                  options.threads, options.level}));
   if (options.stateHome != Space::Device || options.parameterHome != Space::Device)
-    pm.addPass(createHomeVariables({options.stateHome, options.parameterHome, options.device, options.profile}));
+    pm.addPass(createHomeVariables({options.stateHome, options.parameterHome, options.stateShare,
+                                    options.parameterShare, options.device, options.profile}));
 }
 
 void sluice::addPasses(OpPassManager &pm, Level from, Level until, const PipelineOptions &options, int64_t shrink,
@@ -161,8 +163,12 @@ static LogicalResult runAllowed(ModuleOp module, Level from, Level until, const 
 
 LogicalResult sluice::runPipeline(ModuleOp module, Level from, Level until, const PipelineOptions &options,
                                   PlanningFailure &cause) {
-  const auto plan = [&](ModuleOp copy, const PipelineOptions &with, PlanningFailure &failure) {
+  const auto allowed = [&](ModuleOp copy, const PipelineOptions &with, PlanningFailure &failure) {
     return runAllowed(copy, from, until, with, failure);
+  };
+  const bool homes = options.choosesHomes() && from < Level::Linearized && until >= Level::Planned;
+  const auto plan = [&](ModuleOp copy, const PipelineOptions &with, PlanningFailure &failure) {
+    return homes ? chooseHomes(copy, with, allowed, failure) : allowed(copy, with, failure);
   };
   const bool chooses = options.choosesParts && from < Level::Training && until >= Level::Planned;
   return chooses ? chooseParts(module, options, plan, cause) : plan(module, options, cause);

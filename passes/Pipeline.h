@@ -19,6 +19,9 @@ namespace sluice {
 
 enum class Level { Forward, Training, Linearized, Planned, Scheduled, Placed };
 
+/// What the bytes of states, and of parameters, are counted in where a part of them leaves the device.
+inline constexpr int allShares = 32;
+
 struct PipelineOptions {
   Target target = Target::Host;
   std::string device = "host", profile; ///< profile to plan for; measured times
@@ -31,11 +34,15 @@ struct PipelineOptions {
   Space home = Space::Host;        ///< arena of what is offloaded
   Space stateHome = Space::Device; ///< arena of optimizer states
   Space parameterHome = Space::Device; ///< arena of parameters; where neither is the device, the same one
-  int64_t workspaceLimit = 0;          ///< bytes; 0: follows from the model, see estimate-cost
-  int threads = 0;                     ///< of host programs; 0: this machine's
-  bool keyCache = false;               ///< evaluations store keys and values, for a function of one token a text
-  bool groupLaunches = false;          ///< runs of one kind in one launch, where that takes no more memory
-  int64_t parts = 1;                   ///< of the rows of the largest loss (sluice-split)
+  /// How many of allShares of their bytes have that home, and whether the planner says how many.
+  int stateShare = allShares, parameterShare = allShares;
+  bool choosesStates = false, choosesParameters = false;
+  bool choosesHomes() const { return choosesStates || choosesParameters; }
+  int64_t workspaceLimit = 0; ///< bytes; 0: follows from the model, see estimate-cost
+  int threads = 0;            ///< of host programs; 0: this machine's
+  bool keyCache = false;      ///< evaluations store keys and values, for a function of one token a text
+  bool groupLaunches = false; ///< runs of one kind in one launch, where that takes no more memory
+  int64_t parts = 1;          ///< of the rows of the largest loss (sluice-split)
   CutAlong partsAlong = CutAlong::Batch;
   int64_t stepParts = 1;     ///< of the whole step (sluice-split-step)
   int64_t partsAbove = 0;    ///< bytes of rows that an op in these parts reads and writes at least

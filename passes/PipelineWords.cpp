@@ -39,6 +39,10 @@ struct PipelineWords : PassPipelineOptions<PipelineWords> {
                           llvm::cl::init(Space::Device), HomeWords()};
   Option<Space> parameterHome{*this, "parameter-home", llvm::cl::desc("arena of parameters"),
                               llvm::cl::init(Space::Device), HomeWords()};
+  Option<int> stateShare{*this, "state-share", llvm::cl::desc("of their bytes, in shares of 32"),
+                         llvm::cl::init(allShares)};
+  Option<int> parameterShare{*this, "parameter-share", llvm::cl::desc("of their bytes, in shares of 32"),
+                             llvm::cl::init(allShares)};
   Option<int64_t> workspaceLimit{*this, "workspace-limit",
                                  llvm::cl::desc("largest workspace in bytes; 0: follows from the step"),
                                  llvm::cl::init(0)};
@@ -80,6 +84,8 @@ struct PipelineWords : PassPipelineOptions<PipelineWords> {
     result.home = home;
     result.stateHome = stateHome;
     result.parameterHome = parameterHome;
+    result.stateShare = stateShare;
+    result.parameterShare = parameterShare;
     result.workspaceLimit = workspaceLimit;
     result.parts = parts;
     result.partsAlong = partsAlong;

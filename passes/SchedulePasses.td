@@ -68,6 +68,7 @@ def HomeVariables : Pass<"sluice-home-variables", "::mlir::ModuleOp"> {
     Plans have these copies (`planner::Buffer::visits`), and apply-plan moves them away from the op where there is room. An op that runs again fetches what it reads again.
 
     - Both homes are one, or one of them is the device.
+    - With a share of less than all, those that leave are spread over the variables in their order, so that their copies are spread over the step.
 
     ```mlir
     %m = train.read @"w/momentum" : tensor<64x64xf32>
@@ -85,6 +86,8 @@ def HomeVariables : Pass<"sluice-home-variables", "::mlir::ModuleOp"> {
   let dependentDialects = ["::sluice::train::TrainDialect"];
   let options = [Option<"states", "states", "Space", "Space::Device", "arena of optimizer states", "HomeWords()">,
                  Option<"parameters", "parameters", "Space", "Space::Device", "arena of parameters", "HomeWords()">,
+                 Option<"stateShare", "state-share", "int", "32", "how much of their bytes, in shares of 32">,
+                 Option<"parameterShare", "parameter-share", "int", "32", "how much of their bytes, in shares of 32">,
                  Option<"device", "device", "std::string", "\"host\"", "device profile: a shipped name or a .json file">,
                  Option<"profile", "profile", "std::string", "", "measured times and rates, a .json file">];
   let statistics = [Statistic<"variables", "variables", "that are at home elsewhere">];

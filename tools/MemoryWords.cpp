@@ -62,12 +62,18 @@ std::vector<std::string> unitMeant(const std::string &budget, bool shares) {
           (shares && number <= mostPercent ? "%" : "MiB") + "?"};
 }
 
-static Status takeHome(const std::string &flag, const char *what, const std::string &word, Target target, Space &into) {
+static Status takeHome(const std::string &flag, const char *what, const std::string &word, Target target, Space &into,
+                       bool &chooses) {
+  chooses = word == "auto";
+  if (chooses)
+    into = target == Target::Host ? Space::Storage : Space::Host;
+  if (chooses)
+    return Success{};
   into = homeOf(word);
   const ArenaFacts &home = factsOf(into);
   const bool isHost = target == Target::Host;
   if (home.space == Space::Device && word != home.name)
-    return Error{flag + " takes device, host or storage, not '" + word + "'"};
+    return Error{flag + " takes device, host, storage or auto, not '" + word + "'"};
   if (isHost && home.space == Space::Host)
     return Error{flag + "=host is for --target=cuda: on the host it is the same memory; a file is " + flag +
                  "=storage"};
@@ -79,9 +85,12 @@ static Status takeHome(const std::string &flag, const char *what, const std::str
 
 Status takeHomes(const std::string &states, const std::string &parameters, DriverOptions &options) {
   PipelineOptions &pipeline = options.pipeline;
-  if (Status taken = takeHome("--state-home", "states", states, pipeline.target, pipeline.stateHome); !taken)
+  if (Status taken =
+          takeHome("--state-home", "states", states, pipeline.target, pipeline.stateHome, pipeline.choosesStates);
+      !taken)
     return taken;
-  if (Status taken = takeHome("--parameter-home", "parameters", parameters, pipeline.target, pipeline.parameterHome);
+  if (Status taken = takeHome("--parameter-home", "parameters", parameters, pipeline.target, pipeline.parameterHome,
+                              pipeline.choosesParameters);
       !taken)
     return taken;
   if (pipeline.parameterHome != Space::Device && options.spec.shares > 0)

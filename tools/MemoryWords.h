@@ -18,10 +18,12 @@ Status takeMemory(const std::string &hostBudget, const std::string &workspaceLim
 /// memory are taken; none for what is no small number without a unit.
 std::vector<std::string> unitMeant(const std::string &budget, bool shares);
 constexpr const char
-    *stateHomeHelp = "where optimizer states live between updates: device; storage, the file of --offload-to (host); "
-                     "or host, its memory (cuda) (default device)",
+    *stateHomeHelp =
+        "where optimizer states live between updates: device; storage, the file of --offload-to (host); "
+        "or host, its memory (cuda); auto: as many there as a plan within the budget needs, and more where that is "
+        "faster (default device)",
     *parameterHomeHelp = "where parameters live between the ops that use them, each fetched for its op: device, "
-                         "storage (host) or host (cuda), as --state-home (default device)";
+                         "storage (host) or host (cuda), or auto, as --state-home (default device)";
 /// --state-home and --parameter-home, once the target and --shard are known.
 Status takeHomes(const std::string &states, const std::string &parameters, DriverOptions &options);
 

@@ -248,6 +248,9 @@ Status refuseNotYet(const DriverOptions &o) {
   if (o.pipeline.weightsAbove > 0 && !o.spec.ranks.empty())
     return Error{"--parts=weights=SIZE is not available yet with --ranks, which add up whole gradients; leave one of "
                  "them out"};
+  if (o.pipeline.choosesHomes() && (!o.buckets.names.empty() || o.emit == Emit::Report))
+    return Error{std::string("--state-home=auto and --parameter-home=auto are not available yet with ") +
+                 (o.emit == Emit::Report ? "--emit=report" : "several shapes") + "; name a home"};
   const Status buckets = refuseBuckets(o);
   return buckets ? refuseKeyCache(o) : buckets;
 }

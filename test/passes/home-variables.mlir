@@ -3,6 +3,7 @@
 // RUN: sluice-opt %s "--sluice-home-variables=states=storage parameters=storage" | FileCheck %s --check-prefix=ALL
 // RUN: sluice-opt %s --sluice-home-variables=states=storage --sluice-schedule-streams --sluice-assign-slots --sluice-verify-schedule | FileCheck %s --check-prefix=SCHED
 // RUN: sluice-opt %s "--sluice-home-variables=parameters=storage" --sluice-schedule-streams --sluice-assign-slots --sluice-verify-schedule | FileCheck %s --check-prefix=SPARE
+// RUN: sluice-opt %s "--sluice-home-variables=states=storage state-share=16" | FileCheck %s --check-prefix=HALF
 // A momentum comes for its update and goes back after it, an average for evaluation, too. The small one is not worth a copy. A parameter comes for each op that
 // reads it, is dropped after it, and goes back after its update; a vector stays, and so does what a function returns as it is.
 
@@ -13,6 +14,11 @@
 // CHECK: train.variable @"b/momentum" role(optimizer) init(zero) : tensor<64xf32>{{$}}
 // CHECK: train.variable @"s/momentum" role(optimizer) init(zero) : tensor<4096xf32> {home = "storage"}
 // CHECK: train.variable @"v/momentum" role(optimizer) init(zero) : tensor<64x64xf32> {home = "storage"}
+// Half of what may leave: of four states of one size two, spread over them.
+// HALF: train.variable @"w/momentum" {{.*}} {home = "storage"}
+// HALF: train.variable @"w/average" {{.*}}xf32>{{$}}
+// HALF: train.variable @"s/momentum" {{.*}} {home = "storage"}
+// HALF: train.variable @"v/momentum" {{.*}}xf32>{{$}}
 // ALL: train.variable @w role(parameter) init(zero) : tensor<64x64xf32> {home = "storage"}
 // ALL: train.variable @b role(parameter) init(zero) : tensor<64xf32>{{$}}
 // ALL: train.variable @s role(parameter) init(zero) : tensor<4096xf32>{{$}}

@@ -5,31 +5,30 @@
     tools/bench/joint.py [--device v100-pcie] [--target cuda] MODEL:BATCH:BUDGET[:PARTS,..][:FLAG...] ..
 
 MODEL is a folder below ~/.cache/sluice/models (test/models/make_torchvision.py --export-only, make_gpt2.py), BUDGET a share of what keeping everything on the device needs (40%), PARTS what
---parts takes, several with a semicolon between them. Alone are: activations kept, moved and made again, whole (--strategy=mixed); states and parameters at home in host memory, or states alone, with all activations kept;
-parts, with all activations of them kept. Together: each of the homes with each of the parts, activations planned. Of each the fastest one that fits is taken; times are over keeping everything on the device."""
+--parts takes, several with a semicolon between them. Alone are: activations kept, moved and made again, whole (--strategy=mixed); states, and states and parameters, as many
+of them at home in host memory as the budget needs, with all activations kept; parts, with all activations of them kept. Together: each of the homes with each of the parts, activations planned. Of each the fastest one that fits is taken; times are over keeping everything on the device."""
 import argparse
 import itertools
 
 from beyond import plan
 
-HOMES = ([], ["--state-home=HOME"], ["--state-home=HOME", "--parameter-home=HOME"])
+HOMES = ([], ["--state-home=auto"], ["--state-home=auto", "--parameter-home=auto"])
 
 
 class Planner:
     def __init__(self, options, model, flags):
         self.options, self.model, self.flags = options, model, flags
-        self.home = "host" if options.target == "cuda" else "storage"
 
     def plan(self, *flags):
         """Figures of the plan; none where it does not fit."""
-        return plan(self.options, self.model, [*self.flags, *(flag.replace("HOME", self.home) for flag in flags)])[0]
+        return plan(self.options, self.model, [*self.flags, *flags])[0]
 
     def best(self, tries, budget, keeps):
         """(seconds, flags) of the fastest try within the budget; none fits: (None, [])."""
         found = []
         for flags in tries:
-            made = self.plan(*flags, "--strategy=keep") if keeps else self.plan(*flags, f"--memory-budget={budget}")
-            if made and (not keeps or made["keep_arena"] <= budget):
+            made = self.plan(*flags, *(["--strategy=keep"] if keeps else []), f"--memory-budget={budget}")
+            if made:
                 found.append((made["seconds"], flags))
         return min(found, default=(None, []))
 
@@ -54,7 +53,7 @@ def main():
         over = lambda found: f"{found[0] / keep['keep_seconds'] - 1:+.1%}" if found[0] else "-"
         first = min((found[0] for found in alone if found[0]), default=None)
         ahead = f"{1 - together[0] / first:.1%}" if first else "alone none fits"
-        row = [model, batch, f"{size / 2**20:.0f}", f"{share:.0%}", *map(over, alone), over(together), " ".join(flag.replace("HOME", planner.home) for flag in together[1]) or "activations", ahead]
+        row = [model, batch, f"{size / 2**20:.0f}", f"{share:.0%}", *map(over, alone), over(together), " ".join(together[1]) or "activations", ahead]
         print("| " + " | ".join(row).replace("%", " %") + " |", flush=True)
 
 

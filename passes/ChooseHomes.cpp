@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// What leaves is a share of the bytes of what may: of states first, which travel once a step there and back, then of
+// parameters, which are fetched for each use. The least share with a plan is found by halving, as more of it never
+// needs more memory; beyond it the time falls while less is done for activations, then rises with what travels.
+#include "passes/ChooseHomes.h"
+
+#include "ir/Train.h"
+
+using namespace mlir;
+using namespace sluice;
+
+namespace {
+
+class Choice {
+public:
+  Choice(ModuleOp module, const PipelineOptions &options, PlanModule plan)
+      : module(module), options(options), plan(plan),
+        all((options.choosesStates ? allShares : 0) + (options.choosesParameters ? allShares : 0)),
+        best(module, with(0), plan) {}
+
+  void run() {
+    if (best.isSettled(options))
+      return;
+    options.budget = std::to_string(best.budget()); // percentages are of the keep of what has no home elsewhere
+    const int least = succeeded(best.result) ? 0 : leastWithPlan();
+    for (int more = 1, worse = 0; worse < 2 && least + more <= all; more *= 2)
+      worse = best.improve({module, with(least + more), plan}) ? 0 : worse + 1;
+  }
+
+private:
+  PipelineOptions with(int share) const {
+    PipelineOptions own = options;
+    if (own.choosesStates)
+      own.stateShare = std::min(share, allShares);
+    if (own.choosesParameters)
+      own.parameterShare = std::max(0, share - (own.choosesStates ? allShares : 0));
+    return own;
+  }
+
+  /// `all` where none has.
+  int leastWithPlan() {
+    int without = 0, least = all;
+    if (!best.improve({module, with(all), plan}))
+      return all;
+    while (least - without > 1) {
+      const int middle = (without + least) / 2;
+      PlanTry half(module, with(middle), plan);
+      const bool has = succeeded(half.result);
+      best.improve(std::move(half));
+      (has ? least : without) = middle;
+    }
+    return least;
+  }
+
+  ModuleOp module;
+  PipelineOptions options;
+  PlanModule plan;
+  const int all;
+
+public:
+  PlanTry best;
+};
+
+} // namespace
+
+/// What it came to.
+static void tellHomes(ModuleOp module) {
+  int64_t states = 0, parameters = 0;
+  StringRef home;
+  for (auto variable : module.getOps<train::VariableOp>())
+    if (variable.getHome()) {
+      home = *variable.getHome();
+      (variable.getRole() == train::Role::Optimizer ? states : parameters) += train::bytes(variable.getType());
+    }
+  if (!home.empty())
+    module.emitRemark() << states << " bytes of optimizer states and " << parameters
+                        << " of parameters have their home in " << factsOf(homeOf(home)).label;
+}
+
+LogicalResult sluice::chooseHomes(ModuleOp module, const PipelineOptions &options, PlanModule plan,
+                                  PlanningFailure &cause) {
+  Choice choice(module, options, plan);
+  choice.run();
+  const LogicalResult result = choice.best.put(module, cause);
+  if (succeeded(result))
+    tellHomes(module);
+  return result;
+}

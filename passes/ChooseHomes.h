@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// --state-home=auto, --parameter-home=auto.
+#pragma once
+
+#include "passes/PlanTry.h"
+
+namespace sluice {
+
+/// Plans the module with everything on the device and, where that has no plan within the budget or a slower one than
+/// keeping everything, with as many states at home elsewhere as a plan needs, then parameters, and with more as long as
+/// that is faster. The module becomes what is predicted to take the least time.
+mlir::LogicalResult chooseHomes(mlir::ModuleOp module, const PipelineOptions &options, PlanModule plan,
+                                PlanningFailure &cause);
+
+} // namespace sluice
