@@ -19,7 +19,7 @@ public:
         best(module, with(0), plan) {}
 
   void run() {
-    if (best.isSettled(options))
+    if (best.isSettled())
       return;
     options.budget = std::to_string(best.budget()); // percentages are of the keep of what has no home elsewhere
     const int least = succeeded(best.result) ? 0 : leastWithPlan();
@@ -40,8 +40,10 @@ private:
   /// `all` where none has.
   int leastWithPlan() {
     int without = 0, least = all;
-    if (!best.improve({module, with(all), plan}))
+    if (!best.improve({module, with(all), plan})) {
+      best.options = with(all);
       return all;
+    }
     while (least - without > 1) {
       const int middle = (without + least) / 2;
       PlanTry half(module, with(middle), plan);
@@ -63,8 +65,7 @@ public:
 
 } // namespace
 
-/// What it came to.
-static void tellHomes(ModuleOp module) {
+void sluice::tellHomes(ModuleOp module) {
   int64_t states = 0, parameters = 0;
   StringRef home;
   for (auto variable : module.getOps<train::VariableOp>())
@@ -77,12 +78,8 @@ static void tellHomes(ModuleOp module) {
                         << " of parameters have their home in " << factsOf(homeOf(home)).label;
 }
 
-LogicalResult sluice::chooseHomes(ModuleOp module, const PipelineOptions &options, PlanModule plan,
-                                  PlanningFailure &cause) {
+PlanTry sluice::chooseHomes(ModuleOp module, const PipelineOptions &options, PlanModule plan) {
   Choice choice(module, options, plan);
   choice.run();
-  const LogicalResult result = choice.best.put(module, cause);
-  if (succeeded(result))
-    tellHomes(module);
-  return result;
+  return std::move(choice.best);
 }

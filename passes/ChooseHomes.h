@@ -8,8 +8,10 @@ namespace sluice {
 
 /// Plans the module with everything on the device and, where that has no plan within the budget or a slower one than
 /// keeping everything, with as many states at home elsewhere as a plan needs, then parameters, and with more as long as
-/// that is faster. The module becomes what is predicted to take the least time.
-mlir::LogicalResult chooseHomes(mlir::ModuleOp module, const PipelineOptions &options, PlanModule plan,
-                                PlanningFailure &cause);
+/// that is faster. Returns what is predicted to take the least time; where nothing has a plan, with all that may leave.
+PlanTry chooseHomes(mlir::ModuleOp module, const PipelineOptions &options, PlanModule plan);
+
+/// Says how much of a planned module is at home elsewhere, if anything is.
+void tellHomes(mlir::ModuleOp module);
 
 } // namespace sluice

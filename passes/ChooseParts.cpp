@@ -18,12 +18,10 @@ constexpr int64_t shareInParts = 4;
 class Choice {
 public:
   Choice(ModuleOp module, const PipelineOptions &options, PlanModule plan)
-      : original(module.clone()), options(options), plan(plan) {
-    best = tried(options);
-  }
+      : original(module), options(options), plan(plan), best(module, options, plan) {}
 
   void run() {
-    if (best.isSettled(options))
+    if (best.isSettled())
       return;
     options.budget = std::to_string(best.budget()); // percentages are of the whole's keep
     const bool hasPlan = succeeded(best.result);
@@ -35,15 +33,13 @@ public:
       tryRows();
   }
 
-  PlanTry best;
-
 private:
-  PlanTry tried(const PipelineOptions &with) { return {*original, with, plan}; }
+  PlanTry tried(const PipelineOptions &with) { return {original, with, plan}; }
 
   /// Bytes of the largest value of all functions. Gradients, which are not there yet, are like what they are of.
   int64_t largestValue() {
     int64_t largest = 0;
-    original->walk([&](Operation *op) {
+    original.walk([&](Operation *op) {
       for (Value result : op->getResults())
         largest = std::max(largest, train::bytes(result.getType()));
     });
@@ -53,7 +49,7 @@ private:
   /// Rows of large weights cost next to nothing, and go with all other parts.
   void tryWeights() {
     const int64_t above = largestValue() / shareInParts;
-    const bool anyLarge = llvm::any_of(original->getOps<train::VariableOp>(), [&](train::VariableOp variable) {
+    const bool anyLarge = llvm::any_of(original.getOps<train::VariableOp>(), [&](train::VariableOp variable) {
       return variable.getRole() == train::Role::Parameter && train::bytes(variable.getType()) > above;
     });
     if (!anyLarge)
@@ -93,16 +89,18 @@ private:
     }
   }
 
-  OwningOpRef<ModuleOp> original;
+  ModuleOp original;
   PipelineOptions options;
   PlanModule plan;
+
+public:
+  PlanTry best;
 };
 
 } // namespace
 
-LogicalResult sluice::chooseParts(ModuleOp module, const PipelineOptions &options, PlanModule plan,
-                                  PlanningFailure &cause) {
+PlanTry sluice::chooseParts(ModuleOp module, const PipelineOptions &options, PlanModule plan) {
   Choice choice(module, options, plan);
   choice.run();
-  return choice.best.put(module, cause);
+  return std::move(choice.best);
 }

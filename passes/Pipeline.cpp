@@ -161,15 +161,30 @@ static LogicalResult runAllowed(ModuleOp module, Level from, Level until, const 
   return result;
 }
 
+/// Homes, parts, or both: parts for the homes of the whole, then homes for these parts.
+static PlanTry choose(ModuleOp module, PipelineOptions options, PlanModule plan) {
+  if (!options.choosesHomes())
+    return chooseParts(module, options, plan);
+  PlanTry best = chooseHomes(module, options, plan);
+  if (!options.choosesParts || best.isSettled())
+    return best;
+  best.improve(chooseParts(module, best.options, plan));
+  if (best.options.hasPartsOfStep())
+    best.improve(chooseHomes(module, best.options, plan));
+  return best;
+}
+
 LogicalResult sluice::runPipeline(ModuleOp module, Level from, Level until, const PipelineOptions &options,
                                   PlanningFailure &cause) {
-  const auto allowed = [&](ModuleOp copy, const PipelineOptions &with, PlanningFailure &failure) {
+  const auto plan = [&](ModuleOp copy, const PipelineOptions &with, PlanningFailure &failure) {
     return runAllowed(copy, from, until, with, failure);
   };
-  const bool homes = options.choosesHomes() && from < Level::Linearized && until >= Level::Planned;
-  const auto plan = [&](ModuleOp copy, const PipelineOptions &with, PlanningFailure &failure) {
-    return homes ? chooseHomes(copy, with, allowed, failure) : allowed(copy, with, failure);
-  };
-  const bool chooses = options.choosesParts && from < Level::Training && until >= Level::Planned;
-  return chooses ? chooseParts(module, options, plan, cause) : plan(module, options, cause);
+  const bool chooses =
+      (options.choosesParts && from < Level::Training) || (options.choosesHomes() && from < Level::Linearized);
+  if (!chooses || until < Level::Planned)
+    return plan(module, options, cause);
+  const LogicalResult result = choose(module, options, plan).put(module, cause);
+  if (succeeded(result) && options.choosesHomes())
+    tellHomes(module);
+  return result;
 }

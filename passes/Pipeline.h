@@ -48,7 +48,8 @@ struct PipelineOptions {
   int64_t partsAbove = 0;    ///< bytes of rows that an op in these parts reads and writes at least
   int64_t weightsAbove = 0;  ///< bytes of a weight's gradient that are there at a time (sluice-split-updates); 0: all
   bool choosesParts = false; ///< more parts where a budget has no plan with these
-  bool hasParts() const { return parts > 1 || stepParts > 1 || weightsAbove > 0 || choosesParts; }
+  bool hasPartsOfStep() const { return parts > 1 || stepParts > 1 || weightsAbove > 0; }
+  bool hasParts() const { return hasPartsOfStep() || choosesParts; }
   bool fuseEpilogues = false; ///< what BatchNorm asks of convolutions' results is theirs to compute
   int ranks = 2;              ///< of a program for several: how many plans are made for
   std::string interconnect;   ///< between them; empty: processes of the profile's machine

@@ -10,7 +10,8 @@ using namespace sluice;
 /// What saves less than a fiftieth is not worth its rounding or its copies.
 static constexpr double worthwhile = 0.98;
 
-PlanTry::PlanTry(ModuleOp original, const PipelineOptions &options, PlanModule plan) : module(original.clone()) {
+PlanTry::PlanTry(ModuleOp original, const PipelineOptions &options, PlanModule plan)
+    : module(original.clone()), options(options) {
   ScopedDiagnosticHandler handler(original.getContext(), [&](Diagnostic &diagnostic) {
     said.push_back(std::move(diagnostic));
     return success();
@@ -26,7 +27,7 @@ bool PlanTry::keepsPace() const {
 
 int64_t PlanTry::budget() const { return succeeded(result) ? planOfStep(*module).getBudget() : cause.budget; }
 
-bool PlanTry::isSettled(const PipelineOptions &options) const {
+bool PlanTry::isSettled() const {
   return succeeded(result) ? options.budget.empty() || keepsPace() : !cause.smallestBudget;
 }
 

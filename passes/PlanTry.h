@@ -20,8 +20,8 @@ struct PlanTry {
   mlir::LogicalResult result = mlir::failure();
   PlanningFailure cause;
   std::vector<mlir::Diagnostic> said;
+  PipelineOptions options; ///< by which it was planned
 
-  PlanTry() = default;
   PlanTry(mlir::ModuleOp original, const PipelineOptions &options, PlanModule plan);
 
   /// Predicted seconds of a step that has a plan.
@@ -31,7 +31,7 @@ struct PlanTry {
   /// What it needs or was given, in bytes.
   int64_t budget() const;
   /// Whether less memory would do no good: it has a plan that keeps pace, or none for another reason than memory.
-  bool isSettled(const PipelineOptions &options) const;
+  bool isSettled() const;
 
   /// Takes `other` in its place where that alone has a plan, or one that is faster by a share worth its trouble. Of
   /// tries that all fail the smallest budget is known then. Returns whether it was taken.

@@ -1,8 +1,8 @@
 // RUN: sluice-opt %s --sluice-build-backward --sluice-split-updates=above=10000 | FileCheck %s
 // RUN: sed s/adamw/sgd/ %s | sluice-opt --sluice-build-backward --sluice-split-updates=above=10000 | sluice-opt | FileCheck %s --check-prefix=SGD
 // RUN: sluice-opt %s --sluice-build-backward --sluice-split-step=parts=2 --sluice-split-updates=above=30000 | FileCheck %s --check-prefix=BOTH
-// RUN: not sluice-opt %s --sluice-pipeline="until=planned device=v100-pcie budget=290000" 2>&1 | FileCheck %s --check-prefix=WHOLE
-// RUN: sluice-opt %s --sluice-pipeline="until=planned device=v100-pcie budget=290000 weights-above=10000" | FileCheck %s --check-prefix=ROWS
+// RUN: not sluice-opt %s --sluice-pipeline="until=planned device=v100-pcie level=3 budget=290000" 2>&1 | FileCheck %s --check-prefix=WHOLE
+// RUN: sluice-opt %s --sluice-pipeline="until=planned device=v100-pcie level=3 budget=290000 weights-above=10000" | FileCheck %s --check-prefix=ROWS
 // RUN: sed s/adamw/sgd/ %s | sluice-opt --sluice-pipeline="until=placed weights-above=10000" --sluice-verify-schedule | FileCheck %s --check-prefix=PLACED
 
 // Three parts of 52 rows, since these begin at multiples of 256 bytes, and what is left; updates are a chain. The convolution goes by its output channels, and so
