@@ -63,8 +63,9 @@ template <typename Op> static GradientNumbers gradientNumbers(Op op) {
 }
 /// The tensors that gradients are of, in their order.
 template <typename Op> static SmallVector<Value> tensorsOf(Op op) {
+  const std::array<Value, 3> all = {op.getQ(), op.getK(), op.getV()};
   SmallVector<Value> tensors;
-  for (auto [number, tensor] : llvm::zip(gradientNumbers(op), ArrayRef<Value>{op.getQ(), op.getK(), op.getV()}))
+  for (auto [number, tensor] : llvm::zip(gradientNumbers(op), all))
     if (number == static_cast<int64_t>(tensors.size()))
       tensors.push_back(tensor);
   return tensors;
