@@ -29,8 +29,9 @@ Value selected(NodeImport &node, Value condition, Value a, Value b) {
   if (!condition || !a || !b)
     return {};
   int64_t rank = std::max({typeOf(condition).getRank(), typeOf(a).getRank(), typeOf(b).getRank()});
-  auto op = node.make<train::SelectOp>(node.asImageOperand(condition, rank), node.asImageOperand(a, rank),
-                                       node.asImageOperand(b, rank));
+  b = node.asImageOperand(b, rank);
+  a = node.asImageOperand(a, rank);
+  auto op = node.make<train::SelectOp>(node.asImageOperand(condition, rank), a, b);
   return op ? op.getY() : Value();
 }
 

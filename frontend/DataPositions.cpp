@@ -24,8 +24,8 @@ struct Position {
       return;
     Value fromEnd = binary<train::AddOp>(node, index, limit);
     Value from = selected(node, compared(node, index, zero, Comparison::Less), fromEnd, index);
-    Value fits = binary<train::MulOp>(node, compared(node, zero, from, Comparison::LessOrEqual),
-                                      compared(node, from, limit, Comparison::Less));
+    Value ends = compared(node, from, limit, Comparison::Less);
+    Value fits = binary<train::MulOp>(node, compared(node, zero, from, Comparison::LessOrEqual), ends);
     inside = inside ? binary<train::MulOp>(node, inside, fits) : fits;
     add(node, stride == 1 ? from : scaled(node, from, static_cast<double>(stride)));
   }

@@ -46,7 +46,7 @@ LogicalResult importMul(NodeImport &node) {
 LogicalResult importDiv(NodeImport &node) {
   if (!node.isIntegral(0) || !node.isIntegral(1))
     return importBinary<train::DivOp, Use::Factor>(node);
-  Value quotient = binary<train::DivOp>(node, node.tensor(0), node.tensor(1));
+  Value divisor = node.tensor(1), quotient = binary<train::DivOp>(node, node.tensor(0), divisor);
   return node.result(rounded(node, quotient, train::Rounding::TowardZero));
 }
 
@@ -193,7 +193,7 @@ LogicalResult importPow(NodeImport &node) {
     return failure();
   if (exponent && exponent->size() == 1 && exponent->shape.size() <= shapeOf(x).size())
     return node.result(power(node, x, exponent->number(0)));
-  Value product = binary<train::MulOp>(node, unary<train::LogOp>(node, x), node.tensor(1));
+  Value exponents = node.tensor(1), product = binary<train::MulOp>(node, unary<train::LogOp>(node, x), exponents);
   return node.result(unary<train::ExpOp>(node, product));
 }
 
@@ -214,7 +214,8 @@ Value larger(NodeImport &node, Value a, Value b) {
   if (node.shared().file.exporter() == Exporter::TensorFlow)
     return y;
   Value other = selected(node, compared(node, b, a, train::Comparison::Less), a, b);
-  return binary<train::AddOp>(node, scaled(node, y, 0.5), scaled(node, other, 0.5));
+  Value half = scaled(node, other, 0.5);
+  return binary<train::AddOp>(node, scaled(node, y, 0.5), half);
 }
 
 /// Max and Min, which is -max(-x). A constant number is a bound.

@@ -72,7 +72,8 @@ LogicalResult importGather(NodeImport &node) {
 /// Runs of x, [blocks, size], at positions, in a shape.
 Value blocksAt(NodeImport &node, Value x, const HostTensor &positions, int64_t size, ArrayRef<int64_t> shape) {
   const int64_t blocks = typeOf(x).getNumElements() / size;
-  return node.reshape(rowsOf(node, node.reshape(x, {blocks, size}), node.indices(positions, "indices")), shape);
+  Value ids = node.indices(positions, "indices");
+  return node.reshape(rowsOf(node, node.reshape(x, {blocks, size}), ids), shape);
 }
 
 LogicalResult importGatherElements(NodeImport &node) {

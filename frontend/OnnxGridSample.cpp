@@ -122,8 +122,10 @@ private:
                      : tap == 1 ? t
                      : tap == 2 ? shifted(scaled(node, t, -1), 1)
                                 : shifted(scaled(node, t, -1), 2);
-    if (tap == 1 || tap == 2) // ((a + 2) d - (a + 3)) d^2 + 1
-      return shifted(times(shifted(scaled(node, distance, a + 2), -(a + 3)), times(distance, distance)), 1);
+    if (tap == 1 || tap == 2) { // ((a + 2) d - (a + 3)) d^2 + 1
+      Value square = times(distance, distance);
+      return shifted(times(shifted(scaled(node, distance, a + 2), -(a + 3)), square), 1);
+    }
     Value inner = shifted(times(shifted(scaled(node, distance, a), -5 * a), distance), 8 * a);
     return shifted(times(inner, distance), -4 * a);
   }
@@ -143,8 +145,10 @@ private:
     if (mode == "linear")
       return {inside(front, shifted(scaled(node, t, -1), 1), extent), inside(shifted(front, 1), t, extent)};
     SmallVector<Tap> taps;
-    for (int tap = 0; tap < 4; ++tap)
-      taps.push_back(inside(tap == 1 ? front : shifted(front, tap - 1), cubicWeight(t, tap), extent));
+    for (int tap = 0; tap < 4; ++tap) {
+      Value weight = cubicWeight(t, tap);
+      taps.push_back(inside(tap == 1 ? front : shifted(front, tap - 1), weight, extent));
+    }
     return taps;
   }
 

@@ -27,16 +27,18 @@ template <Comparison predicate, bool swapped> LogicalResult importComparison(Nod
 LogicalResult importNot(NodeImport &node) { return node.result(negated(node, node.tensor(0))); }
 
 LogicalResult importAnd(NodeImport &node) {
-  return node.result(binary<train::MulOp>(node, node.tensor(0), node.tensor(1)));
+  Value b = node.tensor(1);
+  return node.result(binary<train::MulOp>(node, node.tensor(0), b));
 }
 
 LogicalResult importOr(NodeImport &node) {
-  Value sum = binary<train::AddOp>(node, node.tensor(0), node.tensor(1));
+  Value b = node.tensor(1), sum = binary<train::AddOp>(node, node.tensor(0), b);
   return sum ? node.result(compared(node, node.scalar(0, "false"), sum, Comparison::Less)) : failure();
 }
 
 LogicalResult importXor(NodeImport &node) {
-  return node.result(negated(node, compared(node, node.tensor(0), node.tensor(1), Comparison::Equal)));
+  Value b = node.tensor(1);
+  return node.result(negated(node, compared(node, node.tensor(0), b, Comparison::Equal)));
 }
 
 /// Nothing else differs from itself.
@@ -61,8 +63,8 @@ LogicalResult importIsInf(NodeImport &node) {
 /// 1, 0 or -1, which no gradient passes.
 LogicalResult importSign(NodeImport &node) {
   Value x = node.tensor(0), zero = x ? node.scalar(0, "zero") : Value();
-  return node.result(
-      binary<train::SubOp>(node, compared(node, zero, x, Comparison::Less), compared(node, x, zero, Comparison::Less)));
+  Value negative = compared(node, x, zero, Comparison::Less);
+  return node.result(binary<train::SubOp>(node, compared(node, zero, x, Comparison::Less), negative));
 }
 
 /// The second value where a position of the new dimension is the index, counted from either end, else the first.
@@ -90,8 +92,9 @@ LogicalResult importOneHot(NodeImport &node) {
     back.floats[i] = static_cast<double>(i - count);
   }
   Value wide = node.reshape(index, shape);
-  Value hot = binary<train::AddOp>(node, compared(node, wide, node.table(front, "positions"), Comparison::Equal),
-                                   compared(node, wide, node.table(back, "positions-from-end"), Comparison::Equal));
+  Value fromEnd = compared(node, wide, node.table(back, "positions-from-end"), Comparison::Equal);
+  Value fromFront = compared(node, wide, node.table(front, "positions"), Comparison::Equal);
+  Value hot = binary<train::AddOp>(node, fromFront, fromEnd);
   const double off = values->number(0), on = values->number(1);
   Value y = scaled(node, hot, on - off);
   return node.result(off == 0 || !y ? y : binary<train::AddOp>(node, y, node.scalar(off, "off")));

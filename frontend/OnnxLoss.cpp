@@ -54,8 +54,8 @@ struct LossNode {
     for (int64_t k = 0; k < classes; ++k)
       numbers->floats[k] = static_cast<double>(k == ignored ? -1 : k);
     numbers->shape.resize(shapeOf(scores).size(), 1);
-    return compared(node, node.reshape(labels, single()), node.table(std::move(*numbers), "classes"),
-                    Comparison::Equal);
+    Value named = node.table(std::move(*numbers), "classes");
+    return compared(node, node.reshape(labels, single()), named, Comparison::Equal);
   }
 
   /// Weights of the labels, as the mask's sum over classes; 1 and 0 without weights of classes.

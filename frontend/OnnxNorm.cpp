@@ -96,8 +96,8 @@ Value withComputedStatistics(NodeImport &node, const BatchNorm &norm) {
   auto column = [&](Value vector) { return node.reshape(vector, behindBatch); };
   Value spread = unary<train::SqrtOp>(node, binary<train::AddOp>(node, variance, node.scalar(norm.epsilon, "epsilon")));
   Value scale = binary<train::DivOp>(node, norm.scale, spread);
-  Value centred = binary<train::SubOp>(node, norm.x, column(mean));
-  return binary<train::AddOp>(node, binary<train::MulOp>(node, centred, column(scale)), column(norm.bias));
+  Value centred = binary<train::SubOp>(node, norm.x, column(mean)), bias = column(norm.bias);
+  return binary<train::AddOp>(node, binary<train::MulOp>(node, centred, column(scale)), bias);
 }
 
 /// Statistics that nodes compute are operands like others; those of the file are state. @step takes those of the batch
@@ -130,8 +130,9 @@ LogicalResult importBatchNorm(NodeImport &node) {
     y = withBatchStatistics(node, norm);
   } else {
     auto type = typeOf(norm.scale);
-    auto op = node.make<train::ChannelAffineOp>(norm.x, node.read(norm.mean, type), node.read(norm.variance, type),
-                                                norm.scale, norm.bias, node.f32(norm.epsilon));
+    Value variance = node.read(norm.variance, type);
+    auto op = node.make<train::ChannelAffineOp>(norm.x, node.read(norm.mean, type), variance, norm.scale, norm.bias,
+                                                node.f32(norm.epsilon));
     y = op ? op.getY() : Value();
   }
   return y ? node.result(node.reshape(y, shapeOf(x))) : failure();
@@ -171,9 +172,10 @@ LogicalResult importLayerNorm(NodeImport &node) {
   const int64_t columns = llvm::product_of(normalized);
   if (!bias)
     bias = node.filled({columns}, 0, "bias");
-  auto norm = node.make<train::LayerNormOp>(node.reshape(x, {typeOf(x).getNumElements() / columns, columns}),
-                                            node.reshape(scale, {columns}), node.reshape(bias, {columns}),
-                                            node.f32(node.attributes.number("epsilon", 1e-5f)));
+  bias = node.reshape(bias, {columns});
+  scale = node.reshape(scale, {columns});
+  auto norm = node.make<train::LayerNormOp>(node.reshape(x, {typeOf(x).getNumElements() / columns, columns}), scale,
+                                            bias, node.f32(node.attributes.number("epsilon", 1e-5f)));
   if (!norm)
     return failure();
   Value middle = node.used(1) || node.used(2) ? mean(node, x, axis) : Value();

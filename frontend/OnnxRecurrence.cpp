@@ -165,7 +165,8 @@ std::pair<Value, Value> biasesOf(NodeImport &node, const Layer &layer, int64_t d
   if (layer.halfBias)
     return {slab(node, both, 0, 0, columns), Value()};
   auto sum = [&](int64_t count) {
-    return binary<train::AddOp>(node, slab(node, both, 0, 0, count), slab(node, both, 0, columns, count));
+    Value second = slab(node, both, 0, columns, count);
+    return binary<train::AddOp>(node, slab(node, both, 0, 0, count), second);
   };
   if (!resets)
     return {sum(columns), Value()};
@@ -202,8 +203,10 @@ Output recurrenceOf(NodeImport &node, const Layer &layer, const Direction &direc
   const bool lstm = direction.cell == Cell::Lstm, turns = layer.lengths && direction.reverse;
   const bool reverse = direction.reverse && !turns;
   Value gates = parts.gates;
-  if (layer.lengths)
-    gates = selected(node, insideOf(node, layer), gates, keepingGates(node, layer, *direction.cell));
+  if (layer.lengths) {
+    Value keeping = keepingGates(node, layer, *direction.cell);
+    gates = selected(node, insideOf(node, layer), gates, keeping);
+  }
   const unsigned results = lstm ? 3 : layer.gates == 1 ? 1 : 2;
   auto op = gates ? node.makeWith<train::RecurrenceOp>(results, gates, parts.weight, parts.before,
                                                        lstm ? parts.cell : parts.inner, *direction.cell, reverse)
@@ -216,7 +219,8 @@ Output recurrenceOf(NodeImport &node, const Layer &layer, const Direction &direc
     output.last = layer.lengths ? lastOf(node, layer, output.hidden, parts.before)
                                 : slab(node, output.hidden, 0, reverse ? 0 : layer.steps - 1, 1);
   if (layer.lengths && node.used(0)) {
-    output.hidden = selected(node, insideOf(node, layer), output.hidden, node.scalar(0, "zero"));
+    Value zero = node.scalar(0, "zero");
+    output.hidden = selected(node, insideOf(node, layer), output.hidden, zero);
     if (turns && output.hidden) {
       const int64_t rows = layer.steps * layer.batch;
       output.hidden = node.reshape(turned(node, layer, node.reshape(output.hidden, {rows, layer.width})),

@@ -90,7 +90,8 @@ Value productOver(NodeImport &node, const Reduction &reduction) {
   for (int64_t axis = 0; axis < static_cast<int64_t>(reduction.reduced.size()); ++axis)
     while (x && reduction.reduced[axis] && shapeOf(x)[axis] > 1) {
       const int64_t extent = shapeOf(x)[axis], half = extent / 2;
-      Value halves = binary<train::MulOp>(node, slab(node, x, axis, 0, half), slab(node, x, axis, half, half));
+      Value second = slab(node, x, axis, half, half);
+      Value halves = binary<train::MulOp>(node, slab(node, x, axis, 0, half), second);
       x = extent % 2 ? joined(node, {halves, slab(node, x, axis, extent - 1, 1)}, axis) : halves;
     }
   return x;

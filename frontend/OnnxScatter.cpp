@@ -23,7 +23,8 @@ Value replaced(NodeImport &node, Value x, Value updates, const HostTensor &posit
   const bool all = !llvm::is_contained(ids.ints, -1);
   for (int64_t i = 0; i < blocks && !all; ++i)
     ids.ints[i] = ids.ints[i] < 0 ? i : blocks + ids.ints[i];
-  return rowsOf(node, stacked(node, all ? Value() : x, updates), node.indices(std::move(ids), "indices"));
+  Value rows = node.indices(std::move(ids), "indices");
+  return rowsOf(node, stacked(node, all ? Value() : x, updates), rows);
 }
 
 /// What leaves any other number as it is.
@@ -159,8 +160,8 @@ Value largestByData(NodeImport &node, Value x, Value updates, Value ids) {
     return {};
   Value isLargest = compared(node, rowsOf(node, largest, ids), updates, train::Comparison::Equal);
   const Last last = isLargest ? lastOf(node, isLargest, ids, blocks) : Last();
-  return selected(node, compared(node, largest, x, train::Comparison::LessOrEqual), x,
-                  chosen(node, updates, last.isLast, ids, blocks));
+  Value update = chosen(node, updates, last.isLast, ids, blocks);
+  return selected(node, compared(node, largest, x, train::Comparison::LessOrEqual), x, update);
 }
 
 /// x with updates at ids, which are data, of its blocks of `size` elements.
@@ -180,9 +181,11 @@ LogicalResult scatterByData(NodeImport &node, Value x, Value ids, int64_t size) 
   case Scatter::Largest:
     y = largestByData(node, rows, added, ids);
     break;
-  case Scatter::Smallest:
-    y = scaled(node, largestByData(node, scaled(node, rows, -1), scaled(node, added, -1), ids), -1);
+  case Scatter::Smallest: {
+    Value negative = scaled(node, added, -1);
+    y = scaled(node, largestByData(node, scaled(node, rows, -1), negative, ids), -1);
     break;
+  }
   case Scatter::Multiply:
     return node.error("multiplies by updates at indices that are data; export it with constant indices, or add "
                       "logarithms");

@@ -35,8 +35,8 @@ Value turned(NodeImport &node, const Layer &layer, Value rows) {
     batch->floats[i] = static_cast<double>(i);
   Value fromEnd = binary<train::SubOp>(node, binary<train::SubOp>(node, layer.lengths, one), steps);
   Value step = selected(node, insideOf(node, layer), fromEnd, steps);
-  Value row = binary<train::AddOp>(node, scaled(node, step, static_cast<double>(layer.batch)),
-                                   node.table(std::move(*batch), "samples"));
+  Value samples = node.table(std::move(*batch), "samples");
+  Value row = binary<train::AddOp>(node, scaled(node, step, static_cast<double>(layer.batch)), samples);
   const int64_t count = layer.steps * layer.batch;
   Value ids = row ? node.idsOf(node.reshape(row, {count}), count, "steps of sequences") : row;
   return rowsOf(node, rows, ids);

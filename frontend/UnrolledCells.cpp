@@ -114,20 +114,23 @@ private:
       return void(h = Value());
     Value in = apply(peeped(gate(gates, 0), c, 0), 0);
     Value forget = layer.couples ? fromOne(in) : apply(peeped(gate(gates, 2), c, 2), 0);
-    c = sum(times(forget, c), times(in, apply(gate(gates, 3), 1)));
-    h = times(apply(peeped(gate(gates, 1), c, 1), 0), apply(c, 2));
+    Value added = times(in, apply(gate(gates, 3), 1));
+    c = sum(times(forget, c), added);
+    Value shown = apply(c, 2);
+    h = times(apply(peeped(gate(gates, 1), c, 1), 0), shown);
   }
   /// The standard's equations; its order of gates is update, reset, hidden. The hidden gate's product is reset as a
   /// whole with linear_before_reset, else only the state in it is.
   void gru(Value x) {
-    Value early = sum(gate(x, 0, 2), product(h, 0, 2));
+    Value state = product(h, 0, 2), early = sum(gate(x, 0, 2), state);
     if (!early)
       return void(h = Value());
     Value update = apply(gate(early, 0), 0), reset = apply(gate(early, 1), 0);
     Value inner =
         layer.linearBeforeReset ? times(reset, sum(product(h, 2, 1), parts.inner)) : product(times(reset, h), 2, 1);
     Value fresh = apply(sum(gate(x, 2), inner), 1);
-    h = sum(times(fromOne(update), fresh), times(update, h));
+    Value kept = times(update, h);
+    h = sum(times(fromOne(update), fresh), kept);
   }
   void rnn(Value x) { h = apply(sum(x, product(h, 0, 1)), 0); }
 

@@ -27,10 +27,10 @@ public:
     SmallVector<Value> masks;
     for (Value mask : op.getMasks())
       masks.push_back(unfolded(b, mask));
+    Value v = unfolded(b, op.getV()), k = unfolded(b, op.getK()), q = unfolded(b, op.getQ());
     auto made =
-        AttentionOp::create(b, op.getLoc(), unfolded(b, op.getQ()), unfolded(b, op.getK()), unfolded(b, op.getV()),
-                            masks, op.getScaleAttr(), op.getCausalAttr(), op.getRatioAttr(), op.getKeyAttr(),
-                            ViewAttr(), ViewAttr(), ViewAttr(), DenseI64ArrayAttr());
+        AttentionOp::create(b, op.getLoc(), q, k, v, masks, op.getScaleAttr(), op.getCausalAttr(), op.getRatioAttr(),
+                            op.getKeyAttr(), ViewAttr(), ViewAttr(), ViewAttr(), DenseI64ArrayAttr());
     replaceResult(b, made.getY());
     op.erase();
   }
