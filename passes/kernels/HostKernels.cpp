@@ -198,4 +198,7 @@ void sluice::adoptMachine(const HostMachine &machine) {
   limitInstructions(reachableLevel(machine.level));
 }
 
-int sluice::reachableLevel(int level) { return isForeign(level) ? 0 : std::min(level, processorLevel()); }
+/// On ARM, too, programs for ARM know no such limit: one source, wherever it was written.
+int sluice::reachableLevel(int level) {
+  return isArm(level) || isForeign(level) ? 0 : std::min(level, processorLevel());
+}

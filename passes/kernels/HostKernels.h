@@ -24,7 +24,7 @@ struct HostMachine {
 /// instructions once.
 void adoptMachine(const HostMachine &machine);
 /// What such a program may use of vendor kernels, as far as this machine can tell: of a level that it does not reach,
-/// or of another family, what it has.
+/// of ARM, or of another family, what it has.
 int reachableLevel(int level);
 
 /// In which ways the op's kernel can compute once this process has become `machine`, fastest first, each with its
