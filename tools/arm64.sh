@@ -4,6 +4,8 @@
 # of another family. The libraries that programs link are put beside it: on their own machine programs find Debian's.
 #
 #   tools/arm64.sh [CPU...]        armv8-a, armv8.2-a or armv8.2-a+sve (default: armv8-a)
+#   tools/arm64.sh --compiler      builds the compiler and its tools for such a machine into build-arm64/sluice, and compares what they write in an emulator
+#                                  with what this machine's write
 #   tools/arm64.sh --test          builds that of armv8-a with its unit tests and runs these, then those of kernels for armv8.2-a+sve with vectors of several
 #                                  lengths, and programs and a library of tiny models, in an emulator
 set -euo pipefail
@@ -12,52 +14,130 @@ source "$(dirname "$0")/setup.sh"
 
 root=$deps/arm64-root machine=aarch64-linux-gnu
 libraries=(libdnnl-dev libdnnl2 libzfp-dev libzfp1 libjpeg62-turbo-dev libjpeg62-turbo libpng-dev libpng16-16 zlib1g-dev zlib1g libgomp1)
+# What the compiler links besides, and what that needs.
+compiler_libraries=(libmlir-22-dev llvm-22-dev libprotobuf-dev libprotobuf32 libre2-dev libre2-9 coinor-libcbc-dev coinor-libcbc3 coinor-libcgl1 coinor-libclp1
+  coinor-libcoinutils3v5 coinor-libosi1v5 liblapack3 libblas3 libgfortran5 libbz2-1.0)
 
-# Debian's libraries for ARM, unpacked into a folder: installing them would take the place of this machine's headers.
+# fetch_libraries PACKAGE...: Debian's for ARM, unpacked into a folder: installing them would take the place of this machine's headers.
 fetch_libraries() {
-  [ -f "$root/.complete" ] && return
-  say "fetching ${#libraries[@]} libraries for 64-bit ARM into $root"
-  rm -rf "$root"
-  mkdir -p "$root/apt/lists/partial" "$root/apt/cache/archives/partial" "$root/packages"
-  local apt=(apt-get -q -o "Dir::State::lists=$root/apt/lists" -o "Dir::Cache=$root/apt/cache" -o Dir::State::status=/dev/null
+  local apt package link missing=() work=$root/work
+  for package in "$@"; do [ -f "$root/packages/$package" ] || missing+=("$package"); done
+  [ ${#missing[@]} -gt 0 ] || return 0
+  say "fetching ${#missing[@]} libraries for 64-bit ARM into $root"
+  rm -rf "$work"
+  mkdir -p "$work/lists/partial" "$work/cache/archives/partial" "$work/packages" "$root/packages"
+  apt=(apt-get -q -o "Dir::State::lists=$work/lists" -o "Dir::Cache=$work/cache" -o Dir::State::status=/dev/null
     -o APT::Architecture=arm64 -o APT::Architectures=arm64 -o APT::Sandbox::User=)
   "${apt[@]}" update >/dev/null
-  (cd "$root/packages" && "${apt[@]}" download "${libraries[@]}" >/dev/null)
-  local package
-  for package in "$root"/packages/*.deb; do dpkg -x "$package" "$root"; done
-  rm -rf "$root/apt" "$root/packages"
-  touch "$root/.complete"
+  (cd "$work/packages" && "${apt[@]}" download "${missing[@]}" >/dev/null)
+  for package in "$work"/packages/*.deb; do dpkg -x "$package" "$root"; done
+  # Links from the root of a file system lead out of the folder, to this machine's libraries or to nothing.
+  find "$root" -type l -lname '/*' ! -lname "$root/*" | while IFS= read -r link; do ln -sf "$root$(readlink "$link")" "$link"; done
+  (cd "$root/packages" && touch "${missing[@]}")
+  rm -rf "$work"
 }
 
-# build_runtime CPU TARGET...: in a folder of its own.
+# cross_build NAME "TARGET..." FLAG...: in a folder of its own.
+cross_build() {
+  local folder=build-arm64/$1 targets
+  read -ra targets <<<"$2"
+  shift 2
+  cmake -S . -B "$folder" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_TOOLCHAIN_FILE="$PWD/runtime/aarch64.cmake" -DSLUICE_ARM64_ROOT="$root" \
+    -DSLUICE_CUDA=OFF "$@" >"$folder.log" 2>&1 || { cat "$folder.log"; exit 1; }
+  ninja -C "$folder" "${targets[@]}" 2>&1 | tee "$folder.log" | sed -un '/^\[[0-9]/p' | show_progress "building in $folder" ||
+    { grep -v '^\[' "$folder.log" | tail -n 50; exit 1; }
+}
+
+# build_runtime CPU TARGET...
 build_runtime() {
-  local cpu=$1 folder=build-arm64/$1
+  local cpu=$1
   shift
   say "building the host runtime for $cpu"
-  cmake -S . -B "$folder" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_TOOLCHAIN_FILE="$PWD/runtime/aarch64.cmake" -DSLUICE_ARM64_ROOT="$root" \
-    -DSLUICE_RUNTIME_ONLY=ON -DSLUICE_CUDA=OFF -DSLUICE_CPU="$cpu" >"$folder.log" 2>&1 || { cat "$folder.log"; exit 1; }
-  ninja -C "$folder" "$@" 2>&1 | tee "$folder.log" | sed -un '/^\[[0-9]/p' | show_progress "building for $cpu" ||
-    { grep -v '^\[' "$folder.log" | tail -n 50; exit 1; }
+  cross_build "$cpu" "$*" -DSLUICE_RUNTIME_ONLY=ON -DSLUICE_CPU="$cpu"
   mkdir -p "build/lib/$machine"
-  cp "$folder/lib/libsluice_host.a" "build/lib/$machine/libsluice_host-$cpu.a"
+  cp "build-arm64/$cpu/lib/libsluice_host.a" "build/lib/$machine/libsluice_host-$cpu.a"
   cp -a "$root/usr/lib/$machine"/lib{dnnl,zfp,jpeg,png,png16,gomp}.so* "$root/lib/$machine"/libz.so* "build/lib/$machine/"
   local name
   for name in libgomp.so.1 libz.so.1; do ln -sf "$name" "build/lib/$machine/${name%.1}"; done
 }
 
-# What programs lose to this machine's own in five steps: nothing beyond rounding.
+# The compiler and its tools for armv8-a, by the generators of this machine's MLIR.
+build_compiler() {
+  local onnx=$onnx_prefix-arm64
+  fetch_libraries "${libraries[@]}" "${compiler_libraries[@]}"
+  install_onnx "$onnx" -DCMAKE_TOOLCHAIN_FILE="$PWD/runtime/aarch64.cmake" -DSLUICE_ARM64_ROOT="$root"
+  say "building the compiler for armv8-a"
+  cross_build compiler "sluicec sluice sluice-plan sluice-opt sluice_host sluice_host-armv8.2-a sluice_host-armv8.2-a+sve" -DSLUICE_CPU=armv8-a \
+    -DSLUICE_TESTS=OFF -DSLUICE_ONNX_ROOT="$onnx" -DSLUICE_LLVM_ROOT="$root/usr/lib/llvm-22"
+  cmake --install build-arm64/compiler --prefix build-arm64/sluice >build-arm64/compiler.log
+}
+
+# Both compilers with the same flags, each in a folder of its own, where it leaves what it writes and says.
+write_both() { # NAME FLAG...
+  local name=$1
+  shift
+  (cd "$written/here" && "$PWD/../../../build/bin/sluicec" "$@" >"$name.said" 2>&1 || echo "status $?" >>"$name.said")
+  (cd "$written/there" && "${compiler[@]}" "$@" >"$name.said" 2>&1 || echo "status $?" >>"$name.said")
+}
+
+# What the compiler writes in an emulator is what this machine's writes: sources and plans, projects with initial weights, refusals.
+compare_compilers() {
+  local models=$PWD/test/models/tiny model name flags count
+  say "$("${compiler[@]}" --version), in an emulator"
+  rm -rf "$written"
+  mkdir -p "$written/here" "$written/there"
+  for model in "$models"/*/model.onnx; do
+    name=$(basename "$(dirname "$model")")
+    flags=("$model" --batch=8 --cpu=armv8-a --threads=4 --device=raspberry-pi-5 --host-budget=unlimited)
+    write_both "$name" "${flags[@]}" --emit=source -o "$name.cpp"
+    case $name in
+      resnet | mobile | bert | lstm | gpt | vgg | vit | wave | reversible)
+        write_both "$name-planned" "${flags[@]}" --memory-budget=90%act --emit=source -o "$name-planned.cpp"
+        write_both "$name-halves" "${flags[@]}" --precision=bf16 --emit=source -o "$name-halves.cpp"
+        write_both "$name-project" "${flags[@]}" --emit=project -o "$name-project"
+        ;;
+    esac
+  done
+  count=$(find "$written/here" -maxdepth 1 -name '*.said' | wc -l)
+  diff -rq "$written/here" "$written/there" || { say "the compiler for ARM writes other files than this machine's"; exit 1; }
+  say "$count times the compiler wrote and said in an emulator what this machine's does"
+}
+
+# What a program of the compiler in an emulator loses. It calls a cross compiler, which has to be told where libraries are.
+link_there() { # MODEL
+  local model=$1 flags=("${tiny_flags[@]}" --device=raspberry-pi-5 "test/models/tiny/$1/model.onnx") said
+  cat >"$written/c++" <<END
+#!/bin/sh
+unset LD_LIBRARY_PATH
+exec $machine-g++ "-L$root/usr/lib/$machine" "-L$root/lib/$machine" "-Wl,-rpath-link,$folders" "\$@"
+END
+  chmod +x "$written/c++"
+  CXX=$written/c++ PATH=/usr/$machine/bin:$PATH "${compiler[@]}" "${flags[@]}" -o "$written/$model-arm"
+  build/bin/sluicec "${flags[@]}" -o "$written/$model"
+  said=$(compare_losses "$written/$model" "$model")
+  say "$model by the compiler in an emulator: $said"
+}
+
+# Of PROGRAM and PROGRAM-arm, in five steps: nothing beyond rounding.
+compare_losses() { # PROGRAM MODEL
+  local flags=(--data "test/models/tiny/$2/data" --steps 5 --lr 0.1 --log)
+  rm -f "$1.jsonl" "$1-arm.jsonl"
+  "$1" "${flags[@]}" "$1.jsonl" >/dev/null
+  "${emulator[@]}" "$1-arm" "${flags[@]}" "$1-arm.jsonl" >/dev/null
+  test/models/losses.py "$1-arm.jsonl" "$1.jsonl" --within 1e-4
+}
+
+# What programs lose to this machine's own.
 train_tiny_models() { # CPU MODEL...
-  local cpu=$1 model work=$PWD/build-arm64/programs
+  local cpu=$1 model flags said work=$PWD/build-arm64/programs
   shift
   mkdir -p "$work"
   for model in "$@"; do
-    local flags=("test/models/tiny/$model/model.onnx" --batch=8 --threads=2 --force --memory-budget=90%act --host-budget=unlimited)
-    rm -f "$work"/*.jsonl
+    flags=("${tiny_flags[@]}" "test/models/tiny/$model/model.onnx")
     build/bin/sluicec "${flags[@]}" "--cpu=$cpu" -o "$work/$model-arm"
     build/bin/sluicec "${flags[@]}" -o "$work/$model"
-    "$work/$model" --data "test/models/tiny/$model/data" --steps 5 --lr 0.1 --log "$work/here.jsonl" >/dev/null
-    "${emulator[@]}" "$work/$model-arm" --data "test/models/tiny/$model/data" --steps 5 --lr 0.1 --log "$work/arm.jsonl" >/dev/null
-    say "$model for $cpu: $(test/models/losses.py "$work/arm.jsonl" "$work/here.jsonl" --within 1e-4)"
+    said=$(compare_losses "$work/$model" "$model")
+    say "$model for $cpu: $said"
   done
 }
 
@@ -82,9 +162,12 @@ test_vectors() {
 
 install_packages
 install_missing "g++-$machine" googletest qemu-user
-fetch_libraries
+fetch_libraries "${libraries[@]}"
 mkdir -p build-arm64
-emulator=(qemu-aarch64 -L "/usr/$machine" -E "LD_LIBRARY_PATH=$PWD/build/lib/$machine")
+folders=$root/usr/lib/$machine:$root/lib/$machine:$root/usr/lib/$machine/lapack:$root/usr/lib/$machine/blas
+emulator=(qemu-aarch64 -L "/usr/$machine" -E "LD_LIBRARY_PATH=$folders")
+compiler=("${emulator[@]}" "$PWD/build-arm64/sluice/bin/sluicec") written=$PWD/build-arm64/written
+tiny_flags=(--batch=8 --threads=2 --force --memory-budget=90%act --host-budget=unlimited)
 if [ "${1:-}" = --test ]; then
   build_runtime armv8-a all
   # Measuring takes an emulator many minutes, and says nothing of a machine.
@@ -95,6 +178,13 @@ if [ "${1:-}" = --test ]; then
   call_library
   test_vectors
   train_tiny_models armv8.2-a+sve resnet mobile bert lstm
+  exit
+fi
+if [ "${1:-}" = --compiler ]; then
+  build_compiler
+  build release sluicec
+  compare_compilers
+  link_there resnet
   exit
 fi
 [ $# -gt 0 ] || set -- armv8-a

@@ -73,26 +73,27 @@ install_missing() {
 }
 
 # The ONNX C++ library from its source distribution; Debian's own stops at opset 17.
-install_onnx() {
-  [ -f "$onnx_prefix/.complete" ] && return
-  say "fetching and building the ONNX library $onnx_version into $onnx_prefix (once)"
-  local work
+install_onnx() { # [PREFIX [FLAG OF CMAKE...]]
+  local prefix=${1:-$onnx_prefix} work
+  shift || true
+  [ -f "$prefix/.complete" ] && return
+  say "fetching and building the ONNX library $onnx_version into $prefix (once)"
   work=$(mktemp -d)
   python3 -m venv "$work/venv"
   (cd "$work" && venv/bin/pip download -q --no-deps --no-binary=onnx "onnx==$onnx_version")
   echo "$onnx_sha256  $work/onnx-$onnx_version.tar.gz" | sha256sum --check --quiet
   tar -C "$work" -xf "$work/onnx-$onnx_version.tar.gz"
-  rm -rf "$onnx_prefix"
+  rm -rf "$prefix"
   # It reads models and is done: optimizing it more only costs time, and half of the rest are its headers.
   cmake -S "$work/onnx-$onnx_version" -B "$work/build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_CXX_FLAGS_RELEASE=-O1 \
-    -DCMAKE_PROJECT_INCLUDE="$PWD/tools/onnx.cmake" -DCMAKE_INSTALL_PREFIX="$onnx_prefix" -DONNX_BUILD_PYTHON=OFF -DONNX_USE_PROTOBUF_SHARED_LIBS=ON -DONNX_ML=ON -DCMAKE_POSITION_INDEPENDENT_CODE=ON >"$work/log" 2>&1 ||
+    -DCMAKE_PROJECT_INCLUDE="$PWD/tools/onnx.cmake" -DCMAKE_INSTALL_PREFIX="$prefix" -DONNX_BUILD_PYTHON=OFF -DONNX_USE_PROTOBUF_SHARED_LIBS=ON -DONNX_ML=ON -DCMAKE_POSITION_INDEPENDENT_CODE=ON "$@" >"$work/log" 2>&1 ||
     { cat "$work/log"; exit 1; }
   # Its compiler warnings are not ours to show.
   cmake --build "$work/build" --target install 2>&1 | tee "$work/log" | sed -un '/^\[[0-9]/p' | show_progress "building the ONNX library" ||
     { tail -n 50 "$work/log"; exit 1; }
   # The distribution's backend tests and light models are test data of ours.
-  cp -r "$work/onnx-$onnx_version/onnx/backend/test/data" "$onnx_prefix/test-data"
-  touch "$onnx_prefix/.complete"
+  cp -r "$work/onnx-$onnx_version/onnx/backend/test/data" "$prefix/test-data"
+  touch "$prefix/.complete"
   rm -rf "$work"
 }
 
