@@ -5,7 +5,7 @@ first gradients, and of weights, optimizer state and BatchNorm statistics after 
 library only. All runs of one program must give the same bits.
 
     test/models/matrix.py --sluicec build/bin/sluicec --out DIR [--full] [--repeat N] [--models a,b] [--strategies 'a;b,k=v'] [--budgets 90,50]
-                          [--jobs N] [--emulated] [--flags=--precision=bf16]
+                          [--jobs N] [--emulated] [--flags='--parts=batch=2 --state-home=storage']
 
 Strategies are those that `sluice-plan --help` lists, and MORE. Cells of one model whose placed programs are equal run once. Every run but
 the first of a program gets delayed streams, every second one poisoned memory, too. Results are kept in DIR/results.json by what was
@@ -91,7 +91,8 @@ class Model:
         """Bits of one run: losses, gradients, checkpoint; with a tolerance, values of the latter two."""
         stem = self.folder / tag
         result = run([binary, "--data", "synthetic", "--steps", STEPS, "--lr", "0.01", "--momentum", "0.9", "--weight-decay", "0.0001",
-                      "--seed", "7", "--log", f"{stem}.jsonl", "--dump-gradients", f"{stem}.gradients", "--checkpoint", f"{stem}.checkpoint", "--force"],
+                      "--seed", "7", "--log", f"{stem}.jsonl", "--dump-gradients", f"{stem}.gradients", "--checkpoint", f"{stem}.checkpoint", "--force",
+                      *(["--offload-to", f"{stem}.slots"] if "=storage" in self.options.flags else [])],
                      **environment)
         if result.returncode:
             return f"exit status {result.returncode}: {result.stderr.strip()[-300:]}", None
