@@ -83,7 +83,7 @@ train_sanitized() {
     SLUICE_DELAY=1 "$folder/program" --data synthetic --steps 5 --offload-to "$folder/slots"
   done <<END
 mobile 50%act superneurons (recomputation and copies)
-vgg 95%act gist (masks)
+vgg 97%act gist (masks)
 vgg 75%act vdnn-all,codec=zvc (copies without zeros)
 vgg 75%act vdnn-all,codec=zvc:pool=300KiB (into a pool, the rest into a file)
 bottleneck 75%act freelunch,hybrid=1,codec=fp16,buffers=2 (zfp on the device, copies in halves)
