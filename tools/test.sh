@@ -90,8 +90,8 @@ bottleneck 75%act freelunch,hybrid=1,codec=fp16,buffers=2 (zfp on the device, co
 leaky 75%act hascoet (inversion)
 END
   for parts in batch=2 image=3; do
-    say "training unet in parts, $parts, with parameters and states in a file, under -fsanitize=$sanitizer"
-    sanitized_program "$sanitizer" unet --batch=4 "--parts=$parts" --optimizer=adamw --accumulate --clip-norm --state-home=storage --parameter-home=storage --memory-budget=70%act --host-budget=storage
+    say "training vgg in parts, $parts, with parameters and states in a file, under -fsanitize=$sanitizer"
+    sanitized_program "$sanitizer" vgg --batch=4 "--parts=$parts" --optimizer=adamw --accumulate --clip-norm --state-home=storage --parameter-home=storage --memory-budget=100%act --host-budget=storage
     SLUICE_DELAY=1 "$folder/program" --data synthetic --steps 3 --accumulate 2 --clip-norm 1 --offload-to "$folder/slots"
   done
 }
