@@ -65,10 +65,10 @@ std::vector<std::string> unitMeant(const std::string &budget, bool shares) {
 static Status takeHome(const std::string &flag, const char *what, const std::string &word, Target target, Space &into,
                        bool &chooses) {
   chooses = word == "auto";
-  if (chooses)
+  if (chooses) {
     into = target == Target::Host ? Space::Storage : Space::Host;
-  if (chooses)
     return Success{};
+  }
   into = homeOf(word);
   const ArenaFacts &home = factsOf(into);
   const bool isHost = target == Target::Host;

@@ -75,7 +75,7 @@ install_missing() {
 # The ONNX C++ library from its source distribution; Debian's own stops at opset 17.
 install_onnx() { # [PREFIX [FLAG OF CMAKE...]]
   local prefix=${1:-$onnx_prefix} work
-  shift || true
+  shift $(($# > 0))
   [ -f "$prefix/.complete" ] && return
   say "fetching and building the ONNX library $onnx_version into $prefix (once)"
   work=$(mktemp -d)
@@ -132,7 +132,7 @@ install_references() {
 # build [PRESET [TARGET...]]: configures, then builds all targets of the preset or the named ones.
 build() {
   local preset=${1:-release}
-  shift || true
+  shift $(($# > 0))
   say "configuring (preset $preset)"
   cmake --preset "$preset" -DSLUICE_ONNX_ROOT="$onnx_prefix" -DSLUICE_CUDNN_FRONTEND_ROOT="$frontend_prefix" >/dev/null
   cmake --build --preset "$preset" ${1:+--target "$@"} | show_progress "building ${*:-everything}"

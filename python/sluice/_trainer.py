@@ -108,13 +108,24 @@ class Trainer:
         """Trains on arrays (`data` and `targets`, in whole batches; the rest of an epoch is left out), or on what gives (inputs, targets) batches when it
         is iterated, as a DataLoader does (batches that are not whole are left out), or on files: what files() opened, or "imagefolder:photos" alone. The
         losses, a list for each epoch. `progress`: a function of (epoch, step, steps or None, loss); usually a line on a terminal."""
+        if isinstance(data, (Files, str, os.PathLike)) and targets is not None:
+            raise UsageError("files hold their own targets; leave `targets` out")
+        if isinstance(data, Files) and (shuffle or seed):
+            raise UsageError("what files() opened keeps its order; give shuffle and seed to files()")
         self.set(**hyperparameters)
         tell = progress or self._line()
         if isinstance(data, Files):
-            return data.fit(epochs, tell)
-        if isinstance(data, (str, os.PathLike)):
+            losses = data.fit(epochs, tell)
+        elif isinstance(data, (str, os.PathLike)):
             with self.files(data, shuffle=shuffle, seed=seed) as files:
-                return files.fit(epochs, tell)
+                losses = files.fit(epochs, tell)
+        else:
+            losses = self._fit(data, targets, epochs, shuffle, seed, tell)
+        if not progress and sys.stderr.isatty():
+            print(file=sys.stderr)
+        return losses
+
+    def _fit(self, data: Any, targets: Any, epochs: int, shuffle: bool, seed: int, tell: Callable[[int, int, int | None, float], object]) -> list[list[float]]:
         losses: list[list[float]] = []
         for epoch in range(epochs):
             losses.append([])
@@ -122,8 +133,6 @@ class Trainer:
             for inputs, answers in batches:
                 losses[-1].append(self.step(inputs, answers))
                 tell(epoch, len(losses[-1]), total, losses[-1][-1])
-        if not progress and sys.stderr.isatty():
-            print(file=sys.stderr)
         return losses
 
     def _batches(self, data: Any, targets: Any, shuffle: bool, seed: int) -> tuple[int | None, Iterable[tuple[Any, Any]]]:
@@ -158,10 +167,14 @@ class Trainer:
     def evaluate(self, inputs: Arrays | Files | Path, targets: Arrays | None = None, *, metrics: str | None = None,
                  progress: Progress | None = None) -> dict[str, Any]:
         """Loss and metrics over any number of samples, or over files, as a dict."""
+        if isinstance(inputs, (Files, str, os.PathLike)) and targets is not None:
+            raise UsageError("files hold their own targets; leave `targets` out")
         if isinstance(inputs, (str, os.PathLike)):
             with self.files(evaluate=inputs, metrics=metrics) as files:
                 return self.evaluate(files, progress=progress)
         if isinstance(inputs, Files):
+            if metrics is not None:
+                raise UsageError("give metrics to files(), which opened these")
             return cast("dict[str, Any]", json.loads(self._told("data_evaluate", inputs._handle, None, progress=progress)))
         x, y = named(inputs, self._inputs), named(targets, self._targets)
         return cast("dict[str, Any]", json.loads(self._told("evaluate", *tensors(x), *tensors(y), metrics.encode() if metrics else None, None, progress=progress)))

@@ -36,15 +36,6 @@ static Arguments parseFlags(const std::vector<std::string> &flags, const Program
   return parseArguments(static_cast<int>(words.size()), words.data(), program);
 }
 
-static void tellNotes(const DataSets &sets, const Tell &tell) {
-  std::set<std::string> told;
-  for (const Dataset *data : {sets.training.get(), sets.evaluation.get(), sets.prediction.get()})
-    for (bool warns : {false, true})
-      for (const std::string &line : !data ? std::vector<std::string>() : warns ? data->warnings() : data->notes())
-        if (told.insert(line).second)
-          tell((warns ? "warning: " : "") + line);
-}
-
 std::unique_ptr<FileData> openFileData(const std::vector<std::string> &flags, const OpenedFor &how, const Tell &tell) {
   Arguments arguments = parseFlags(flags, how.program);
   for (const std::string &doubt : doubtsOf(how.preparation, arguments))
@@ -57,10 +48,9 @@ std::unique_ptr<FileData> openFileData(const std::vector<std::string> &flags, co
   DataSets sets(arguments, how.program, arguments.seed.value_or(how.seed), tell);
   if (!adopted.empty())
     tell("images are prepared as for the weights: " + adopted);
-  tellNotes(sets, tell);
+  sets.tellNotes([&](const std::string &line, bool warns) { tell((warns ? "warning: " : "") + line); });
   Preparation preparation = sets.preparation(arguments);
-  return std::make_unique<FileData>(
-      FileData{std::move(arguments), std::move(sets), std::move(preparation), {}, std::nullopt});
+  return std::make_unique<FileData>(FileData{std::move(sets), std::move(preparation), {}, std::nullopt});
 }
 
 } // namespace sluice

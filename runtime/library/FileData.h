@@ -3,19 +3,16 @@
 // out: nothing but the pointer to openFileData() in their program refers to them.
 #pragma once
 
+#include "runtime/library/Library.h"
 #include "runtime/program/Batches.h"
 #include "runtime/program/DataSets.h"
 #include "runtime/program/Preparation.h"
 
-#include <memory>
 #include <optional>
-#include <string>
-#include <vector>
 
 namespace sluice {
 
 struct FileData {
-  Arguments arguments; ///< the flags of data
   DataSets sets;
   Preparation preparation;        ///< what weights are trained for on these data
   Position position;              ///< of the next step
@@ -30,9 +27,5 @@ struct OpenedFor {
   bool goesOn;                    ///< they were trained here: classes keep their numbers
   uint64_t seed;                  ///< of orders and splits, unless a flag says one
 };
-
-/// `flags`: those that a program has for data, as on its command line. `tell` hears what whoever trains should know.
-/// Throws as Dataset does, and UsageError for flags that are not of data.
-std::unique_ptr<FileData> openFileData(const std::vector<std::string> &flags, const OpenedFor &how, const Tell &tell);
 
 } // namespace sluice

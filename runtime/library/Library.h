@@ -48,11 +48,11 @@ namespace sluice {
 
 struct FileData;
 struct OpenedFor;
-/// openFileData() of FileData.h.
-using OpenFileData = std::unique_ptr<FileData> (*)(const std::vector<std::string> &, const OpenedFor &,
-                                                   const std::function<void(const std::string &)> &);
+/// See FileData.h. `flags`: those that a program has for data, as on its command line. `tell` hears what whoever trains
+/// should know. Throws as Dataset does, and UsageError for flags that are not of data.
 std::unique_ptr<FileData> openFileData(const std::vector<std::string> &flags, const OpenedFor &how,
-                                       const std::function<void(const std::string &)> &tell);
+                                       const std::function<void(const std::string &line)> &tell);
+using OpenFileData = decltype(&openFileData);
 
 /// Those of this library.
 extern const sluice_functions libraryFunctions;

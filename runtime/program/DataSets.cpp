@@ -11,6 +11,7 @@
 #include "runtime/program/Preparation.h"
 #include "runtime/program/Schedule.h"
 
+#include <set>
 #include <utility>
 
 namespace sluice {
@@ -89,6 +90,15 @@ DataSets::DataSets(const Arguments &arguments, const Program &program, uint64_t 
   }
   for (const Dataset *data : {training.get(), evaluation.get(), prediction.get()})
     readsTable |= data && data->isTable();
+}
+
+void DataSets::tellNotes(const std::function<void(const std::string &line, bool warns)> &tell) const {
+  std::set<std::string> told;
+  for (const Dataset *data : {training.get(), evaluation.get(), prediction.get()})
+    for (const bool warns : {false, true})
+      for (const std::string &line : !data ? std::vector<std::string>() : warns ? data->warnings() : data->notes())
+        if (told.insert(line).second)
+          tell(line, warns);
 }
 
 Preparation DataSets::preparation(const Arguments &arguments) const {

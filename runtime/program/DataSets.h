@@ -6,6 +6,7 @@
 #include "runtime/program/Dataset.h"
 #include "runtime/program/Metrics.h"
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,6 +27,8 @@ struct DataSets {
   std::string knownColumns;                                  ///< of a table that is trained on, or of the weights
   std::string maskValues;                                    ///< likewise of masks, see Preparation
 
+  /// How values are taken where files do not say it, and what is probably wrong, each once.
+  void tellNotes(const std::function<void(const std::string &line, bool warns)> &tell) const;
   /// What weights are trained for on these data by these flags.
   Preparation preparation(const Arguments &arguments) const;
 };

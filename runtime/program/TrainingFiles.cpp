@@ -49,17 +49,12 @@ void TrainingFiles::printSkipped() const {
 }
 
 void TrainingFiles::printNotes(const std::string &name) const {
-  std::set<std::string> told;
-  for (const Dataset *data : {training.get(), evaluation.get(), prediction.get()}) {
-    if (!data)
-      continue;
-    for (const std::string &note : data->notes())
-      if (told.insert(note).second)
-        std::printf("data:          %s\n", printable(note).c_str());
-    for (const std::string &warning : data->warnings())
-      if (told.insert(warning).second)
-        std::fprintf(stderr, "%s: warning: %s\n", printable(name).c_str(), printable(warning).c_str());
-  }
+  tellNotes([&](const std::string &line, bool warns) {
+    if (warns)
+      std::fprintf(stderr, "%s: warning: %s\n", printable(name).c_str(), printable(line).c_str());
+    else
+      std::printf("data:          %s\n", printable(line).c_str());
+  });
 }
 
 void TrainingFiles::tellHyperparameters(const LogFields &start, const Arguments &arguments) {

@@ -19,6 +19,16 @@ import numpy as np
 TYPES = {"F32": np.float32, "F64": np.float64, "I64": np.int64}
 
 
+def raises(error, words, call, *arguments, **named):
+    """Whether a call ends in an error that says this."""
+    try:
+        call(*arguments, **named)
+    except error as raised:
+        assert words in str(raised), raised
+        return
+    raise AssertionError(f"no {error.__name__}: {words}")
+
+
 def load(path):
     with open(path, "rb") as file:
         data = file.read()

@@ -10,22 +10,13 @@ import sys
 
 import numpy as np
 
-from compare import load, of_steps
+from compare import load, of_steps, raises
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python"))
 from sluice import DataError, Trainer, UsageError  # noqa: E402
 
 SIZE = dict(augment="resize,size=16")
 HOW = dict(shuffle=True, seed=5, augment="resize,size=16;random-crop,padding=2;flip", mean="0.5", std="0.25")
-
-
-def refused(kind, words, call, *arguments, **named):
-    try:
-        call(*arguments, **named)
-    except kind as error:
-        assert words in str(error), error
-        return
-    raise AssertionError(f"nobody refused: {words}")
 
 
 def same(evaluation, of):
@@ -47,7 +38,7 @@ def like_the_program(folder, losses, lines):
         predicted = np.load(folder / "predicted.npy")
         assert one.predict(files).tobytes() == one.predict(f"imagefolder:{folder}/whole").tobytes() == predicted.tobytes()
         one.export(folder / "own.safetensors")
-        refused(UsageError, "which is read", one.export, next((folder / "all/a-class").iterdir()))
+        raises(UsageError, "which is read", one.export, next((folder / "all/a-class").iterdir()))
     assert any("as for the weights: --mean 0.5" in line for line in said), said
     own, trained = load(folder / "own.safetensors"), load(folder / "trained.safetensors")
     assert own.keys() == trained.keys() and all(own[name].tobytes() == trained[name].tobytes() for name in trained)
@@ -60,7 +51,7 @@ def like_the_program(folder, losses, lines):
             assert files.step() == (step // 10, losses[step]), step
             (one.evaluate, lambda *_: one.predict(x), lambda *_: other.plan, lambda *_: one.set(momentum=0.9))[step % 4](x, np.arange(8))
         files.close()
-        refused(UsageError, "these are no open data of this model", files.step)
+        raises(UsageError, "these are no open data of this model", files.step)
         other.step()
         assert one.steps == 21
         one.load(folder / "run")
@@ -69,22 +60,25 @@ def like_the_program(folder, losses, lines):
 
 def mistakes(folder, losses):
     with Trainer(folder / "libplain.so") as plain:
-        refused(UsageError, "make it again with --data-formats", plain.fit, f"imagefolder:{folder}/all")
+        raises(UsageError, "make it again with --data-formats", plain.fit, f"imagefolder:{folder}/all")
     with Trainer(folder / "libfiles.so") as one:
-        refused(UsageError, "--lr is not about data", one.files, f"imagefolder:{folder}/all", lr=0.1)
-        refused(UsageError, "--checkpoint is not about data", one.files, f"imagefolder:{folder}/all", checkpoint="run")
-        refused(UsageError, "--output is not about data", one.files, predict=f"imagefolder:{folder}/all", output="a.npy")
-        refused(UsageError, "unknown flag '--beauty'", one.files, f"imagefolder:{folder}/all", beauty=1)
-        refused(UsageError, "no data are named", one.files)
-        refused(DataError, "nowhere", one.files, f"imagefolder:{folder}/nowhere")
-        refused(UsageError, "'photos:here': there are no data of the kind 'photos'", one.fit, "photos:here")
+        raises(UsageError, "--lr is not about data", one.files, f"imagefolder:{folder}/all", lr=0.1)
+        raises(UsageError, "--checkpoint is not about data", one.files, f"imagefolder:{folder}/all", checkpoint="run")
+        raises(UsageError, "--output is not about data", one.files, predict=f"imagefolder:{folder}/all", output="a.npy")
+        raises(UsageError, "unknown flag '--beauty'", one.files, f"imagefolder:{folder}/all", beauty=1)
+        raises(UsageError, "no data are named", one.files)
+        raises(DataError, "nowhere", one.files, f"imagefolder:{folder}/nowhere")
+        raises(UsageError, "'photos:here': there are no data of the kind 'photos'", one.fit, "photos:here")
         with one.files(evaluate=f"imagefolder:{folder}/whole", **SIZE) as files:
-            refused(UsageError, "opened without --data", files.step)
-            refused(UsageError, "opened without --predict", one.predict, files)
+            raises(UsageError, "opened without --data", files.step)
+            raises(UsageError, "opened without --predict", one.predict, files)
         with one.files(f"imagefolder:{folder}/all", **SIZE) as files:
-            refused(UsageError, "opened without --evaluate", one.evaluate, files)
+            raises(UsageError, "opened without --evaluate", one.evaluate, files)
+            raises(UsageError, "give metrics to files()", one.evaluate, files, metrics="f1")
+            raises(UsageError, "give shuffle and seed to files()", one.fit, files, shuffle=True)
+            raises(UsageError, "files hold their own targets", one.fit, files, np.arange(8))
         with Trainer(folder / "libfiles.so") as other, other.files(f"imagefolder:{folder}/all", **SIZE) as files:
-            refused(UsageError, "no open data of this model", one._call, "data_step", files._handle, None, None)
+            raises(UsageError, "no open data of this model", one._call, "data_step", files._handle, None, None)
         one.set(lr=0.05)
         assert one.files(f"imagefolder:{folder}/all", **HOW).fit(1, lambda *_: None) == [losses[:10]], "what was refused has changed something"
 
@@ -92,12 +86,15 @@ def mistakes(folder, losses):
 def bad_samples(folder):
     """The second batch has one: the first step is done, the second is not; others take its place where they are asked to, which the log hears."""
     with Trainer(folder / "libfiles.so") as one:
+        one.set(label_smoothing=0.5)
         files = one.files(f"imagefolder:{folder}/bad", **SIZE)
-        refused(DataError, "broken.png", files.step)
+        raises(DataError, "broken.png", files.step)
         assert one.steps == 1
-        refused(DataError, "broken.png", files.step)
+        raises(DataError, "broken.png", files.step)
         assert one.steps == 1
-        one.evaluate(f"imagefolder:{folder}/all")  # the weights are known, and for which images
+        found = one.evaluate(f"imagefolder:{folder}/all")  # the weights are known, and for which images
+        one.set(label_smoothing=0)
+        assert one.evaluate(f"imagefolder:{folder}/all") == found, "the step that failed has left its smoothing"
     said = []
     with Trainer(folder / "libfiles.so", log=said.append) as one:
         losses = one.fit(one.files(f"imagefolder:{folder}/bad", on_bad_data="skip", **SIZE))

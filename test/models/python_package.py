@@ -18,7 +18,7 @@ import sluice
 from sluice._arrays import to_array
 from sluice._compiler import export
 
-from compare import load, of_steps
+from compare import load, of_steps, raises
 
 FOLDER = pathlib.Path(sys.argv[1])
 
@@ -30,15 +30,6 @@ class Net(torch.nn.Module):
 
     def forward(self, x):
         return self.head(torch.relu(self.norm(self.conv(x))).reshape(x.shape[0], -1))
-
-
-def raises(error, words, call, *arguments, **named):
-    try:
-        call(*arguments, **named)
-    except error as raised:
-        assert words in str(raised), raised
-        return
-    raise AssertionError(f"no {error.__name__}: {words}")
 
 
 def like_pytorch(x, y):
