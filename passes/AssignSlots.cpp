@@ -66,7 +66,7 @@ private:
   void placePersistent();
   LogicalResult placeTransients(ProgramOp program, const Lifetimes &lifetimes, sched::Space space);
   LogicalResult checkGiven(ArrayRef<BufferOp> owners, const std::vector<planner::PackItem> &items);
-  static planner::Packing around(ProgramOp program, std::vector<planner::PackItem> items, int64_t goodEnough);
+  planner::Packing around(ProgramOp program, std::vector<planner::PackItem> items, int64_t goodEnough) const;
   void choosePool(ProgramOp program);
   LogicalResult finish();
 
@@ -135,10 +135,13 @@ static bool livesAsPlanned(ProgramOp program) {
 }
 
 /// Offsets above the base: those that items have, with the others around them, or all anew where that is lower.
-planner::Packing AssignSlots::around(ProgramOp program, std::vector<planner::PackItem> items, int64_t goodEnough) {
+planner::Packing AssignSlots::around(ProgramOp program, std::vector<planner::PackItem> items,
+                                     int64_t goodEnough) const {
   planner::countBeginnings(items);
   planner::PackOptions options;
   options.goodEnough = goodEnough;
+  if (sketch)
+    options.nodeLimit = planner::sketchNodes;
   planner::Packing given;
   given.load = planner::packLoad(items);
   size_t fixed = 0;

@@ -11,6 +11,14 @@ using namespace sluice;
 
 namespace {
 
+PipelineOptions withShare(PipelineOptions options, int share) {
+  if (options.choosesStates)
+    options.stateShare = std::min(share, allShares);
+  if (options.choosesParameters)
+    options.parameterShare = std::max(0, share - (options.choosesStates ? allShares : 0));
+  return options;
+}
+
 class Choice {
 public:
   Choice(ModuleOp module, const PipelineOptions &options, PlanModule plan)
@@ -28,14 +36,7 @@ public:
   }
 
 private:
-  PipelineOptions with(int share) const {
-    PipelineOptions own = options;
-    if (own.choosesStates)
-      own.stateShare = std::min(share, allShares);
-    if (own.choosesParameters)
-      own.parameterShare = std::max(0, share - (own.choosesStates ? allShares : 0));
-    return own;
-  }
+  PipelineOptions with(int share) const { return withShare(options, share); }
 
   /// `all` where none has.
   int leastWithPlan() {
@@ -64,6 +65,8 @@ public:
 };
 
 } // namespace
+
+PipelineOptions sluice::allOnDevice(PipelineOptions options) { return withShare(std::move(options), 0); }
 
 void sluice::tellHomes(ModuleOp module) {
   int64_t states = 0, parameters = 0;

@@ -11,6 +11,9 @@ namespace sluice {
 /// that is faster. Returns what is predicted to take the least time; where nothing has a plan, with all that may leave.
 PlanTry chooseHomes(mlir::ModuleOp module, const PipelineOptions &options, PlanModule plan);
 
+/// The same options with nothing that the planner chooses a home for elsewhere.
+PipelineOptions allOnDevice(PipelineOptions options);
+
 /// Says how much of a planned module is at home elsewhere, if anything is.
 void tellHomes(mlir::ModuleOp module);
 

@@ -17,8 +17,8 @@ constexpr int64_t shareInParts = 4;
 
 class Choice {
 public:
-  Choice(ModuleOp module, const PipelineOptions &options, PlanModule plan)
-      : original(module), options(options), plan(plan), best(module, options, plan) {}
+  Choice(ModuleOp module, const PipelineOptions &options, PlanModule plan, bool mayCutRows)
+      : original(module), options(options), plan(plan), mayCutRows(mayCutRows), best(module, options, plan) {}
 
   void run() {
     if (best.isSettled())
@@ -29,7 +29,7 @@ public:
     tryStep(CutAlong::Batch);
     if (failed(best.result) || !best.keepsPace())
       tryStep(CutAlong::Image);
-    if (!hasPlan)
+    if (!hasPlan && mayCutRows)
       tryRows();
   }
 
@@ -92,6 +92,7 @@ private:
   ModuleOp original;
   PipelineOptions options;
   PlanModule plan;
+  const bool mayCutRows;
 
 public:
   PlanTry best;
@@ -99,8 +100,8 @@ public:
 
 } // namespace
 
-PlanTry sluice::chooseParts(ModuleOp module, const PipelineOptions &options, PlanModule plan) {
-  Choice choice(module, options, plan);
+PlanTry sluice::chooseParts(ModuleOp module, const PipelineOptions &options, PlanModule plan, bool mayCutRows) {
+  Choice choice(module, options, plan, mayCutRows);
   choice.run();
   return std::move(choice.best);
 }

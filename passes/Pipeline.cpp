@@ -69,7 +69,7 @@ void sluice::addPasses(OpPassManager &pm, Level from, Level until, const Pipelin
   if (reaches(Level::Planned)) {
     pm.addPass(createPlanMemory({options.strategy, options.budget, options.device, options.profile, options.allowLossy,
                                  options.target, shrink, options.hostBudget, options.oneMemory, options.errorBudget,
-                                 options.home, options.ranks, options.interconnect},
+                                 options.home, options.ranks, options.interconnect, options.sketch},
                                 cause));
     pm.addPass(createApplyPlan());
   }
@@ -78,7 +78,7 @@ void sluice::addPasses(OpPassManager &pm, Level from, Level until, const Pipelin
   if (reaches(Level::Scheduled) && options.groupLaunches)
     pm.addPass(createGroupLaunches());
   if (reaches(Level::Placed))
-    pm.addPass(createAssignSlots({0, options.hostBudget}, cause));
+    pm.addPass(createAssignSlots({0, options.hostBudget, options.sketch}, cause));
 }
 
 void sluice::addGrouping(OpPassManager &pm, Level reached) {
@@ -162,16 +162,47 @@ static LogicalResult runAllowed(ModuleOp module, Level from, Level until, const 
 }
 
 /// Homes, parts, or both: parts for the homes of the whole, then homes for these parts.
-static PlanTry choose(ModuleOp module, PipelineOptions options, PlanModule plan) {
+static PlanTry compare(ModuleOp module, PipelineOptions options, PlanModule plan, bool mayCutRows) {
   if (!options.choosesHomes())
-    return chooseParts(module, options, plan);
+    return chooseParts(module, options, plan, mayCutRows);
   PlanTry best = chooseHomes(module, options, plan);
   if (!options.choosesParts || best.isSettled())
     return best;
-  best.improve(chooseParts(module, best.options, plan));
+  best.improve(chooseParts(module, best.options, plan, mayCutRows));
   if (best.options.hasPartsOfStep())
     best.improve(chooseHomes(module, best.options, plan));
   return best;
+}
+
+/// As many ways are compared by sketches of their plans, and the best one is planned, beside the whole on the device if
+/// that fits. Without one that has a plan, near what is needed at least, all are planned for good, and a refusal names
+/// what the best of them needs.
+static PlanTry choose(ModuleOp module, const PipelineOptions &options, PlanModule plan) {
+  const auto planned = [&](PipelineOptions with, bool sketch) {
+    with.sketch = sketch;
+    return PlanTry(module, with, plan);
+  };
+  const PipelineOptions whole = allOnDevice(options);
+  std::optional<PlanTry> best;
+  if (planned(whole, true).mayFit()) {
+    best.emplace(planned(whole, false));
+    if (best->isSettled())
+      return std::move(*best);
+  }
+  PipelineOptions sketch = options;
+  sketch.sketch = true;
+  const bool fits = best && succeeded(best->result);
+  const PlanTry sketched = compare(module, sketch, plan, !fits);
+  if (failed(sketched.result))
+    return compare(module, options, plan, true);
+  PlanTry chosen = planned(sketched.options, false);
+  if (fits)
+    best->improve(std::move(chosen));
+  else if (succeeded(chosen.result))
+    best.emplace(std::move(chosen));
+  else
+    return compare(module, options, plan, true);
+  return std::move(*best);
 }
 
 LogicalResult sluice::runPipeline(ModuleOp module, Level from, Level until, const PipelineOptions &options,

@@ -50,6 +50,7 @@ struct PipelineOptions {
   bool choosesParts = false; ///< more parts where a budget has no plan with these
   bool hasPartsOfStep() const { return parts > 1 || stepParts > 1 || weightsAbove > 0; }
   bool hasParts() const { return hasPartsOfStep() || choosesParts; }
+  bool sketch = false;        ///< plans to compare: of few trials, and no look at what a refused budget would need
   bool fuseEpilogues = false; ///< what BatchNorm asks of convolutions' results is theirs to compute
   int ranks = 2;              ///< of a program for several: how many plans are made for
   std::string interconnect;   ///< between them; empty: processes of the profile's machine

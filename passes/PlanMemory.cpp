@@ -102,6 +102,7 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
     const auto copied = [&](const planner::Plan &plan) { return hostBytes(problem, request, plan); };
     planner::Options options = request.options;
     const bool isAlone = stepsOf(module).size() == 1;
+    options.sketch = sketch;
     options.known = cause && hostBudget < 0 && isAlone ? cause->known : nullptr; // else problems differ
     planner::Answer answer =
         planWithinHost(problem, std::max(summary.budget, evaluation) - shrink, request.name, options, hostRoom, copied);
@@ -180,8 +181,10 @@ struct PlanMemory : sluice::impl::PlanMemoryBase<PlanMemory> {
   planner::Answer keepOf(const planner::Problem &problem, const std::string &function) {
     planner::KnownPlans none;
     const auto [found, isNew] = (cause && cause->known ? *cause->known : none).keep.try_emplace(function);
+    planner::Options options;
+    options.sketch = sketch && !StringRef(budget).contains('%'); // else the budget is a share of it
     if (isNew)
-      found->second = runStrategy(problem, planner::noBudget, "keep", {});
+      found->second = runStrategy(problem, planner::noBudget, "keep", options);
     return found->second;
   }
 

@@ -31,6 +31,10 @@ bool PlanTry::isSettled() const {
   return succeeded(result) ? options.budget.empty() || keepsPace() : !cause.smallestBudget;
 }
 
+bool PlanTry::mayFit() const {
+  return succeeded(result) || !cause.smallestBudget || *cause.smallestBudget <= cause.budget;
+}
+
 bool PlanTry::improve(PlanTry other) {
   if (failed(other.result)) {
     if (failed(result) && other.cause.smallestBudget)

@@ -33,6 +33,9 @@ struct PlanTry {
   /// Whether less memory would do no good: it has a plan that keeps pace, or none for another reason than memory.
   bool isSettled() const;
 
+  /// Of a sketch: whether it has a plan, or its budget is not below the floor, so that a thorough search may find one.
+  bool mayFit() const;
+
   /// Takes `other` in its place where that alone has a plan, or one that is faster by a share worth its trouble. Of
   /// tries that all fail the smallest budget is known then. Returns whether it was taken.
   bool improve(PlanTry other);

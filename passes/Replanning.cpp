@@ -126,7 +126,7 @@ LogicalResult Replanning::placeAnew(ModuleOp module) {
       buffer.removeOffsetAttr();
   });
   PassManager pm(module.getContext());
-  pm.addPass(createAssignSlots({0, options.hostBudget}, &cause));
+  pm.addPass(createAssignSlots({0, options.hostBudget, options.sketch}, &cause));
   return pm.run(module);
 }
 
@@ -168,6 +168,8 @@ bool Replanning::belowLeast(const Placed &placed) {
 // for, within the same memory: reports and percentages are of that budget.
 OwningOpRef<ModuleOp> Replanning::run() {
   std::optional<Placed> placed = planWithin(options.budget);
+  if (options.sketch)
+    return placed ? std::move(placed->module) : OwningOpRef<ModuleOp>();
   if (placed && belowLeast(*placed))
     placed.reset();
   if (!placed && cause.smallestBudget) {

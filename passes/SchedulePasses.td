@@ -126,7 +126,8 @@ def PlanMemory : Pass<"sluice-plan-memory", "::mlir::ModuleOp"> {
                  Option<"errorBudget", "error-budget", "double", "0", "relative error of the gradients that the plan may cause; 0: any">,
                  Option<"home", "home", "Space", "Space::Host", "arena of what is offloaded", "HomeWords()">,
                  Option<"ranks", "ranks", "int", "2", "of a module for several: how many the plan is made for">,
-                 Option<"interconnect", "interconnect", "std::string", "", "between them: a shipped name or a .json file; empty: the profile's own">];
+                 Option<"interconnect", "interconnect", "std::string", "", "between them: a shipped name or a .json file; empty: the profile's own">,
+                 Option<"sketch", "sketch", "bool", "false", "a plan to compare with others, of few trials; what is needed at least is not looked for">];
 }
 
 def ApplyPlan : Pass<"sluice-apply-plan", "::mlir::ModuleOp"> {
@@ -251,7 +252,8 @@ def AssignSlots : Pass<"sluice-assign-slots", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"budget", "budget", "int64_t", "0", "largest device arena in bytes; 0: no limit">,
-    Option<"hostBudget", "host-budget", "int64_t", "-1", "largest host arena in bytes; 0: the next batch alone; -1: no limit">];
+    Option<"hostBudget", "host-budget", "int64_t", "-1", "largest host arena in bytes; 0: the next batch alone; -1: no limit">,
+    Option<"sketch", "sketch", "bool", "false", "quickly, of a plan to compare with others">];
   let statistics = [Statistic<"deviceBytes", "device-bytes", "size of the device arena">, Statistic<"hostBytes", "host-bytes", "size of the host arena">,
       Statistic<"liveBytes", "live-bytes", "most bytes on the device live at once">];
 }

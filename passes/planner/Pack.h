@@ -30,6 +30,9 @@ struct PackItem {
   double width() const { return double(upper) - double(lower); }
 };
 
+/// Nodes for a plan that is compared with others: its height may be a little more than it need be.
+inline constexpr int64_t sketchNodes = 2000;
+
 struct PackOptions {
   /// Packing stops as soon as the height is at most this; 0 stops at the load bound only.
   Bytes goodEnough = 0;

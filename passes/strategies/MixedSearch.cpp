@@ -20,7 +20,7 @@ MixedSearch::MixedSearch(const Problem &problem, Bytes memory, const Options &op
   const double ops = std::max<size_t>(problem.ops.size(), 1);
   trials = numberKnob(options, "trials", 0);
   if (trials == 0)
-    trials = std::clamp(1.3e6 / ops, 60.0, 3000.0);
+    trials = std::clamp(1.3e6 / ops, 60.0, 3000.0) / (options.sketch ? 8 : 1);
   all = trials;
   mayRecompute = combiner.can(Action::Recompute) && numberKnob(options, "recompute", 1) > 0;
   mayOffload = combiner.can(Action::Offload) && numberKnob(options, "offload", 1) > 0;
@@ -40,7 +40,7 @@ MixedSearch::MixedSearch(const Problem &problem, Bytes memory, const Options &op
 
 Answer MixedSearch::run(const std::vector<SearchEnd> &others) {
   search(others);
-  if (!best.feasible && memory > 0) {
+  if (!best.feasible && memory > 0 && !options.sketch) {
     // The search went after this budget and found nothing; the one for the least memory ends at the smallest that
     // works.
     MixedSearch least(problem, 0, options);

@@ -48,6 +48,9 @@ struct Options {
   /// Packs the plan's lives and plans again with less until base + packed height is within the budget.
   bool pack = true;
   int64_t packNodes = 200'000; ///< node limit of each of those packings
+  /// A plan to compare with others, quickly: of a few trials, by the strategy itself, none for the least memory. That
+  /// there is none says little where the budget is near the floor, which Infeasible names.
+  bool sketch = false;
   KnownPlans *known = nullptr; ///< read and filled, where not null; outlives the call
 };
 

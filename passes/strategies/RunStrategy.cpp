@@ -230,6 +230,8 @@ static Answer planned(const Problem &problem, Bytes budget, const Strategy &stra
   KnownPlans known;
   if (!allowed.known)
     allowed.known = &known;
+  if (options.sketch)
+    return Planner(problem, strategy, allowed).sketch(budget);
   if (takesOver(strategy, options))
     return bestOfAll(problem, budget, strategy, allowed);
   return withFewer(problem, strategy, allowed,

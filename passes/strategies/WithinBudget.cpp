@@ -38,7 +38,8 @@ void measure(const Problem &problem, const Options &options, Bytes budget, Plan 
   limits.goodEnough = budget - problem.base;
   const std::vector<PackItem> items = packItems(problem, program);
   // A node costs time in proportion to the items that it touches.
-  limits.nodeLimit = std::min<int64_t>(options.packNodes, 20'000'000 / std::max<size_t>(items.size(), 1));
+  const int64_t nodes = options.sketch ? sketchNodes : options.packNodes;
+  limits.nodeLimit = std::min<int64_t>(nodes, 20'000'000 / std::max<size_t>(items.size(), 1));
   plan.arenaBytes = problem.base + pack(items, limits).height;
 }
 
@@ -83,6 +84,24 @@ Answer Planner::run(Bytes budget) {
     inner = std::min(tightened(problem, *plan, inner, budget), inner - more);
   }
   return smallest(budget);
+}
+
+Answer Planner::sketch(Bytes budget) {
+  const Bytes floor = memoryFloor(problem);
+  Bytes inner = budget;
+  for (int attempt = 0; attempt < 3 && inner >= floor; ++attempt) {
+    Answer answer = strategyAnswer(strategy, problem, inner, options);
+    if (std::holds_alternative<Refused>(answer))
+      return answer;
+    Plan *plan = std::get_if<Plan>(&answer);
+    if (!plan)
+      break;
+    measure(problem, options, strategy.reference ? problem.base : budget, *plan);
+    if (plan->arenaBytes <= budget)
+      return checked(problem, *plan, budget);
+    inner = tightened(problem, *plan, inner, budget);
+  }
+  return Infeasible{floor, tooSmall(strategy.name, floor, budget)};
 }
 
 /// The fastest of a plan for `fits` live bytes and of three more for limits up to `fails`, whose plan does not pack:

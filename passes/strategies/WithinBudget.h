@@ -38,6 +38,8 @@ public:
 
   /// A plan that the checker accepts, with peak and arena set; what the strategy needs at least; or why it refuses.
   Answer run(Bytes budget);
+  /// The same from three tries at most. Infeasible names the floor.
+  Answer sketch(Bytes budget);
 
 private:
   Plan lessTight(Plan best, Bytes fits, Bytes fails, Bytes budget);

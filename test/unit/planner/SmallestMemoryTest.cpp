@@ -2,8 +2,10 @@
 // What a refusal says: the memory that it names is enough for the same strategy, a byte less is not, and how much was
 // asked for makes no difference.
 #include "passes/planner/Bounds.h"
+#include "passes/planner/Program.h"
 #include "passes/strategies/ChainProblem.h"
 #include "passes/strategies/Registry.h"
+#include "passes/strategies/Strategies.h"
 #include "passes/strategies/WithinBudget.h"
 #include "test/unit/planner/Instances.h"
 #include "test/unit/planner/RandomChains.h"
@@ -216,4 +218,34 @@ TEST(SmallestMemory, IsTheSameForEveryBudgetNearTheFloor) {
       EXPECT_EQ(namedBy(runStrategy(p, named, name)), 0) << "it works";
     }
   }
+}
+
+/// Plans to compare must cost little, above all where there is none.
+TEST(SmallestMemory, SketchesDoNotLookForIt) {
+  Strategy counting = **findStrategy("mixed", {});
+  counted = counting.plan;
+  counting.plan = countedPlan;
+  int made = 0;
+  for (unsigned seed = 0; seed < test::instances(20); ++seed) {
+    test::RandomShape shape;
+    shape.forwardOps = 10 + seed % 10;
+    const Problem p = test::randomProblem(seed, shape);
+    const Bytes floor = memoryFloor(p), keep = peakBytes(p, expand(p, keepPlan(p)));
+    Options options;
+    options.sketch = true;
+    const auto sketch = [&](Bytes budget) {
+      plansAsked = 0;
+      return Planner(p, counting, options).sketch(budget);
+    };
+    EXPECT_EQ(namedBy(sketch(floor - p.alignment)), floor);
+    EXPECT_EQ(plansAsked, 0);
+    const Bytes budget = floor + (keep - floor) * 2 / 3;
+    const Answer answer = sketch(budget);
+    EXPECT_LE(plansAsked, 3);
+    if (const Plan *plan = std::get_if<Plan>(&answer)) {
+      EXPECT_LE(plan->arenaBytes, budget);
+      ++made;
+    }
+  }
+  EXPECT_GE(made, 10);
 }
