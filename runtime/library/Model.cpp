@@ -169,7 +169,11 @@ float Model::step(MemorySource::Tensors inputs, MemorySource::Tensors targets) {
   forgetPrefetched();
   shown->show(inputs, &targets);
   run.position = {};
-  batches->prefetchAlone(run.position); // looks at what tensors hold
+  // Looks at what tensors hold. The other batches of a step are gathered beside it.
+  if (session->state.batches == 1)
+    batches->prefetchForOne(run.position);
+  else
+    batches->prefetchAlone(run.position);
   try {
     (*stepper)(*batches, *data, run, run.step + 1, [](bool) { return false; });
   } catch (...) {

@@ -129,8 +129,12 @@ void Batches::prefetch(Position position) {
 }
 
 void Batches::prefetchAlone(Position position) {
-  gather(position, session.compute); // threads of copies leave the cores to others, and a step waits for this one
+  prefetchForOne(position);
   session.synchronize();
+}
+
+void Batches::prefetchForOne(Position position) {
+  gather(position, session.compute); // threads of copies leave the cores to others, and a step waits for this one
 }
 
 double Batches::waitedSeconds() {

@@ -37,6 +37,9 @@ public:
   void prefetch(Position position);
   /// The same where no step runs; the batch is on the device when it returns.
   void prefetchAlone(Position position);
+  /// The same right before the step that takes the batch, which comes there in front of it. The staging slots are read
+  /// until that step has ended, so that nothing may be prefetched beside it.
+  void prefetchForOne(Position position);
 
   /// How long, in seconds, the last prefetch went on after the step beside it had ended: what the next step waited for
   /// its data. Blocks until that step has ended, throws what it failed with, and comes before anything else that waits
