@@ -208,8 +208,11 @@ Status checkPrecision(const std::string &word, Target target) {
   if (word != "fp32" && word != "bf16" && !some)
     return Error{"--precision=" + word + " is unknown; use " + known};
   if (some && !all)
-    return Error{"--precision=" + word + " is not available yet with --target=" + factsOf(target).name + "; use " +
-                 known};
+    return Error{"--precision=" + word + " does not go with --target=" + factsOf(target).name + ": " +
+                 (word == "fp16"
+                      ? "oneDNN 2.6 has neither convolutions nor products of fp16, whatever the processor; use "
+                        "bf16, which is as small and needs no scale of the loss, or --target=cuda"
+                      : "it is a form of products on GPUs; use " + known)};
   return Success{};
 }
 

@@ -9,6 +9,7 @@
 #include "runtime/host/Parallel.h"
 #include "runtime/host/Prefetch.h"
 
+#include <algorithm>
 #include <array>
 #include <tuple>
 #include <utility>
@@ -102,6 +103,8 @@ public:
     for (size_t i = 0; i < sums.size() && i < F::sums; ++i)
       call.sums[i] = stream.data<float>(sums.begin()[i]);
     call.partials = stream.data<double>(scratch);
+    for (size_t i = 0; i < F::outputs; ++i)
+      call.streams[i] = streams(call, i);
     call.element = {stream.session.state.seed, static_cast<uint64_t>(stream.session.state.draw()), 0};
     stream.launch(node, "fused", [this, call] { execute(call); });
     stream.countZeros(outputs);
@@ -113,7 +116,19 @@ private:
     std::array<float *, F::sums + 1> sums;
     double *partials;
     Element element;
+    std::array<bool, F::outputs + 1> streams; ///< outputs that go around the caches
   };
+
+  /// Whether an output goes around the caches: one that is larger than they are and lies where no input does, so that
+  /// lines that nobody wants would be read for it. Not beside sums: what is computed of these reads the output again.
+  bool streams(const Call &call, size_t output) const {
+    constexpr int64_t least = 4 << 20;
+    const int64_t row = detail::bytesOf<F>(F::inputs + static_cast<int>(output), geometry.rowExtent);
+    const char *to = call.base.out[output];
+    return F::sums == 0 && geometry.rows * row >= least && row % cacheLine == 0 &&
+           reinterpret_cast<uintptr_t>(to) % cacheLine == 0 &&
+           std::find(call.base.in.begin(), call.base.in.end(), to) == call.base.in.end();
+  }
 
   static std::array<bool, F::inputs + 1> stepArray() {
     std::array<bool, F::inputs + 1> steps{};
@@ -132,7 +147,12 @@ private:
   }
 
   void execute(const Call &call) const {
-    parallelFor(geometry.columns.tasks(), [&](int64_t task) { runTask(call, geometry.columns.task(task)); });
+    const int64_t tasks = geometry.columns.tasks();
+    parallelFor(tasks, [&](int64_t task) {
+      runTask(call, geometry.columns.task(F::sums > 0 ? tasks - 1 - task : task));
+      if (F::outputs > 0)
+        finishStreaming();
+    });
     if constexpr (F::sums > 0)
       geometry.finishSums(call.partials, call.sums.data());
   }
@@ -184,6 +204,7 @@ private:
   void runRow(const Call &call, int64_t row, int64_t column, int64_t length, const Repeated &repeated,
               float *sums) const {
     detail::FusedPointers<F> at = call.base;
+    std::array<char *, F::outputs + 1> to{};
     constexpr int masks = detail::countOf<F>(DataType::Bit, F::inputs);
     float expanded[masks > 0 ? masks : 1][masks > 0 ? Columns::tileWidth : 1];
     for (int i = 0; i < F::inputs; ++i) {
@@ -203,16 +224,22 @@ private:
       if (detail::stepOf<F>(i) && ahead[slot])
         expect(at.in[slot] + ahead[slot], detail::bytesOf<F>(i, length));
     }
+    alignas(cacheLine) char kept[F::outputs + 1][Columns::tileWidth * sizeof(float)];
     for (int i = 0; i < F::outputs; ++i) {
       const auto slot = static_cast<size_t>(i);
       at.out[slot] += detail::bytesOf<F>(F::inputs + i, geometry.offset(F::inputs + i, row) + column);
-      if (ahead[slot + F::inputs])
+      if (call.streams[slot])
+        to[slot] = std::exchange(at.out[slot], kept[slot]);
+      else if (ahead[slot + F::inputs])
         expect(at.out[slot] + ahead[slot + F::inputs], detail::bytesOf<F>(F::inputs + i, length));
     }
     Element element = call.element;
     element.index = static_cast<uint64_t>(row * geometry.rowExtent + column);
     detail::fusedRow<F>(f, at, sums, length, element, std::make_index_sequence<F::inputs>(),
                         std::make_index_sequence<F::outputs>(), std::make_index_sequence<F::sums>());
+    for (int i = 0; i < F::outputs; ++i)
+      if (const auto slot = static_cast<size_t>(i); call.streams[slot])
+        streamLines(kept[slot], to[slot], detail::bytesOf<F>(F::inputs + i, length));
   }
 
   F f;

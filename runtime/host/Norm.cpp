@@ -4,10 +4,9 @@
 // digits of the variance.
 #include "runtime/Columns.h"
 #include "runtime/Kernels.h"
-#include "runtime/host/ElementTypes.h"
 #include "runtime/host/Parallel.h"
 #include "runtime/host/Prefetch.h"
-#include "runtime/host/Tile.h"
+#include "runtime/host/Vectors.h"
 
 #include <cmath>
 #include <string>
@@ -28,26 +27,20 @@ void mergeBlock(double *__restrict mean, double *__restrict m2, const float *__r
   }
 }
 
-/// Where a block of rows has its columns from `x` on.
+/// Where a block of rows has its columns from `x` on, and what of the next block to ask for with each row.
 template <typename T> struct Block {
   const T *x;
   int64_t rows, stride;
+  const T *next;
+  int64_t nextStride;
 };
 
-tile::Vector loaded(const float *x) { return *reinterpret_cast<const tile::Vector *>(x); }
-tile::Vector loaded(const BFloat16 *x) {
-  using Halves = uint16_t __attribute__((vector_size(tile::lanes * sizeof(uint16_t)), aligned(2), may_alias));
-  using Words = uint32_t __attribute__((vector_size(tile::lanes * sizeof(uint32_t))));
-  return reinterpret_cast<tile::Vector>(__builtin_convertvector(*reinterpret_cast<const Halves *>(x), Words) << 16);
-}
-void keep(const tile::Vector &value, float *to) { *reinterpret_cast<tile::Vector *>(to) = value; }
-
-/// Of so many vectors of columns, whose sums stay in registers. Asks for the block that comes next.
+/// Of so many vectors of columns, whose sums stay in registers. Asks for as much of the block that comes next.
 template <int Vectors, typename T> void vectorStatistics(const Block<T> &b, float *mean, float *m2) {
   constexpr int64_t bytes = Vectors * tile::lanes * static_cast<int64_t>(sizeof(T));
   tile::Vector means[Vectors] = {}, squares[Vectors] = {};
   for (int64_t row = 0; row < b.rows; ++row) {
-    expect(b.x + (row + b.rows) * b.stride, bytes);
+    expect(b.next + row * b.nextStride, bytes);
     for (int v = 0; v < Vectors; ++v)
       means[v] += loaded(b.x + row * b.stride + v * tile::lanes);
   }
@@ -68,10 +61,16 @@ template <typename T>
 void blockStatistics(const T *x, int64_t rows, int64_t stride, int64_t width, float *__restrict mean,
                      float *__restrict m2) {
   int64_t i = 0;
+  // Whole rows are asked for in the order of their bytes: processors follow that, but not columns of rows.
+  const auto from = [&](int64_t columns) {
+    const T *next = x + rows * stride;
+    return width == stride ? Block<T>{x + i, rows, stride, next + rows * i, columns}
+                           : Block<T>{x + i, rows, stride, next + i, stride};
+  };
   for (constexpr int64_t four = 4 * tile::lanes; i + four <= width; i += four)
-    vectorStatistics<4>(Block<T>{x + i, rows, stride}, mean + i, m2 + i);
+    vectorStatistics<4>(from(four), mean + i, m2 + i);
   for (; i + tile::lanes <= width; i += tile::lanes)
-    vectorStatistics<1>(Block<T>{x + i, rows, stride}, mean + i, m2 + i);
+    vectorStatistics<1>(from(tile::lanes), mean + i, m2 + i);
   for (; i < width; ++i) {
     float sum = 0, squares = 0;
     for (int64_t row = 0; row < rows; ++row)
@@ -163,7 +162,8 @@ void BatchNormStatistics::run(Stream &stream, const Tensor &input, const Tensor 
     const auto *px = stream.data<Stored<decltype(type)>>(input);
     stream.launch(node, "batch_norm_statistics", [this, px, pMean, pRstd, partials] {
       const Pixels pixels(x);
-      parallelFor(pixels.columns.tasks(), [&](int64_t task) { partialStatistics(px, pixels.columns, task, partials); });
+      const int64_t tasks = pixels.columns.tasks();
+      parallelFor(tasks, [&](int64_t task) { partialStatistics(px, pixels.columns, tasks - 1 - task, partials); });
       mergeAll(pixels, px, partials);
       for (int64_t i = 0; i < pixels.channels; ++i) {
         const double variance = partials[pixels.columns.columns + i] / static_cast<double>(pixels.count());

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Speed of the host kernels: every convolution of a network, forward and both backward passes, in GFLOP/s, and the
-// elementwise and reduction kernels of a BatchNorm network in GB/s. Best of several runs; use an idle machine.
-// `links` prints what --profile-out measures of copies between the arenas, five times; `codecs` what CodecBench.h
-// says, `products` what ProductBench.h. FORM: the first algorithm that is offered whose name begins so ('wide'),
-// instead of the first one.
+// elementwise and reduction kernels of a BatchNorm network in GB/s, see MemoryBench.h. Best of several runs; use an
+// idle machine. `links` prints what --profile-out measures of copies between the arenas, five times; `codecs` what
+// CodecBench.h says, `products` what ProductBench.h. FORM: the first algorithm that is offered whose name begins so
+// ('wide'), instead of the first one.
 //
 // `attention`, of BATCH texts and 12 heads of 64 columns, and `rows`, of BATCH rows, print milliseconds of forward and
 // backward, for transformer_kernels.py to read.
 //
 //   kernel-bench [resnet18|resnet50|mobilenet|densenet|vgg16] [BATCH] [THREADS] [bf16 [FORM]]
-//   kernel-bench [elementwise|links|codecs] [BATCH] [THREADS]
+//   kernel-bench [elementwise|pools|links|codecs] [BATCH] [THREADS]
 //   kernel-bench products [BATCH] [THREADS] [bf16]
 //   kernel-bench attention BATCH THREADS TOKENS [causal]
 //   kernel-bench rows BATCH THREADS COLUMNS
@@ -17,6 +17,7 @@
 #include "runtime/host/ConvEngine.h"
 #include "runtime/program/Links.h"
 #include "tools/bench/CodecBench.h"
+#include "tools/bench/MemoryBench.h"
 #include "tools/bench/ProductBench.h"
 
 #include <algorithm>
@@ -177,47 +178,6 @@ void convolutions(const Network &net, int64_t batch, const Kind &kind) {
   printf("all: forward %.3f s, backward data %.3f s, backward weight %.3f s\n", totals[0], totals[1], totals[2]);
 }
 
-struct NormalizeRelu {
-  static constexpr int inputs = 5, outputs = 1, sums = 0;
-  SLUICE_KERNEL Values<1> operator()(float x, float mean, float rstd, float scale, float bias) const {
-    const float v = (x - mean) * rstd * scale + bias;
-    return {{v > 0 ? v : 0}};
-  }
-};
-struct ReluBackwardReduce {
-  static constexpr int inputs = 4, outputs = 1, sums = 2;
-  SLUICE_KERNEL Values<3> operator()(float dy, float x, float mean, float rstd) const {
-    const float normal = (x - mean) * rstd, d = normal > 0 ? dy : 0;
-    return {{d, d, d * normal}};
-  }
-};
-
-void elementwise(int64_t batch) {
-  puts("channels extent | statistics, normalize + relu, relu backward + sums, copy on one core: GB/s");
-  for (auto [channels, extent] : {std::pair<int64_t, int64_t>{16, 112}, {64, 112}, {256, 56}, {512, 28}, {2048, 7}}) {
-    const Shape shape{batch, channels, extent, extent};
-    const Tensor x = device(0, shape, Layout::NHWC), y = device(x.bytes(), shape, Layout::NHWC);
-    auto vector = [&, c = channels](size_t i) { return device(2 * x.bytes() + i * 16384, {c}); };
-    const Tensor mean = channel(vector(0)), rstd = channel(vector(1)), scale = channel(vector(2)),
-                 bias = channel(vector(3));
-    const BatchNormStatistics statistics("bn", shape, 1e-5f);
-    const Fused<NormalizeRelu> relu("relu", shape, Layout::NHWC, {x, mean, rstd, scale, bias}, {y}, {});
-    const Fused<ReluBackwardReduce> back("back", shape, Layout::NHWC, {y, x, mean, rstd}, {y}, {vector(2), vector(3)});
-    const size_t space = std::max(statistics.workspaceBytes(), back.workspaceBytes()), end = 2 * x.bytes() + 65536;
-    const Tensor work = scratch(end, static_cast<int64_t>(space));
-    Session session(end + space, 0, 0);
-    Stream &stream = session.compute;
-    const double gigabytes = static_cast<double>(x.bytes()) * 1e-9;
-    const double a = bestSeconds(session, [&] { statistics.run(stream, x, vector(0), vector(1), work); });
-    const double b = bestSeconds(session, [&] { relu.run(stream, {x, mean, rstd, scale, bias}, {y}, {}, none); });
-    const double c =
-        bestSeconds(session, [&] { back.run(stream, {y, x, mean, rstd}, {y}, {vector(2), vector(3)}, work); });
-    const double d = bestSeconds(session, [&] { memcpy(stream.address(y), stream.address(x), x.bytes()); });
-    printf("%8d %6d | %6.1f %6.1f %6.1f %6.1f\n", static_cast<int>(channels), static_cast<int>(extent), gigabytes / a,
-           2 * gigabytes / b, 3 * gigabytes / c, 2 * gigabytes / d);
-  }
-}
-
 void attention(int64_t batch, int64_t tokens, bool causal) {
   const Shape shape{batch, 12, tokens, 64};
   const Attention forward("attention", AttentionPass::Forward, shape, shape, shape, 0.125f,
@@ -310,7 +270,9 @@ int main(int argc, char **argv) {
                                                       {"vgg16", vgg16}};
   printf("%s, batch %d, %d threads\n", what.c_str(), static_cast<int>(batch), threads());
   if (what == "elementwise") {
-    elementwise(batch);
+    benchElementwise(batch);
+  } else if (what == "pools") {
+    benchPools(batch);
   } else if (what == "attention" && argc > 4) {
     attention(batch, atoll(argv[4]), argc > 5);
   } else if (what == "rows" && argc > 4) {

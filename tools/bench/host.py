@@ -3,7 +3,7 @@
 """Training steps of fifteen models on this processor: Sluice in fp32 and bf16 beside PyTorch eager, channels_last, compiled, in autocast, and compiled in autocast.
 
     host.py [--models resnet50,gpt] [--rounds 3] [--steps 3] [--threads N] [--again] [--no-compile] [--work DIR] [--sluicec build/bin/sluicec]
-    host.py --page docs/results/host.md   writes the page and its plot of what has been measured
+    host.py --page docs/results/host.md [--note TEXT]   writes the page and its plot of what has been measured
 
 Each model is exported once into --work, and compiled by sluicec with --strategy=keep. A round asks every contender in turn for --steps steps, all with the same number of threads; the order goes round
 from round to round. While they count, and while PyTorch warms up without compiling, a contender's threads have real-time priority (SCHED_FIFO 10), so that what else the machine does waits: where that is not allowed, the result says so. A number
@@ -159,13 +159,14 @@ def main():
     parser.add_argument("--work", type=pathlib.Path, default=pathlib.Path.home() / ".cache/sluice/host")
     parser.add_argument("--sluicec", default=str(ROOT / "build/bin/sluicec"))
     parser.add_argument("--page", type=pathlib.Path, help="write what has been measured")
+    parser.add_argument("--note", default="", help="of the page: what else is to be known of these numbers")
     options = parser.parse_args()
     if unknown := set(options.models.split(",")) - set(NETS):
         parser.error(f"no model {', '.join(sorted(unknown))}; there are {', '.join(NETS)}")
     options.work = options.work.resolve()
     results = options.work / "results.jsonl"
     if options.page:
-        write_page(options.page, [row for name, row in known(results).items() if name in options.models.split(",")])
+        write_page(options.page, [row for name, row in known(results).items() if name in options.models.split(",")], options.note)
         return
     options.realtime = prioritize(0, True)
     prioritize(0, False)

@@ -95,7 +95,7 @@ def of_all(rows, key):
     return "; ".join(dict.fromkeys(str(key(row)) for row in rows))
 
 
-def write_page(path, rows):
+def write_page(path, rows, note):
     if not rows:
         raise SystemExit("host.py: nothing has been measured yet")
     plot(path.with_suffix(".svg"), rows)
@@ -110,7 +110,7 @@ Real-time priority while steps are measured: {of_all(rows, lambda row: 'yes' if 
 
 {len(rows)} of {len(NETS)} models have been measured so far. SGD with momentum, 1000 classes and images of 224x224 unless a title says otherwise, no dropout, `--strategy=keep`. Each number is
 a median over {of_all(rows, lambda row: row['rounds'])} rounds of each round's median of {of_all(rows, lambda row: row['steps'])} steps; rounds alternate between all contenders. In `bf16` Sluice is compiled with `--precision=bf16`, PyTorch runs in autocast. PyTorch's
-modes but eager have images in channels_last. A ratio below 1: Sluice is faster.
+modes but eager have images in channels_last. A ratio below 1: Sluice is faster.{note and chr(10) + chr(10) + note}
 
 ![ratios]({path.with_suffix(".svg").name})
 

@@ -337,10 +337,12 @@ TEST(TrainingSpec, RefusesUnknownWords) {
   EXPECT_EQ(parseLoss("hinge").error(),
             "--loss=hinge is unknown; use softmax-cross-entropy|token-cross-entropy|mse|bce-with-logits|ctc|none");
   EXPECT_EQ(checkPrecision("tf32", Target::Host).error(),
-            "--precision=tf32 is not available yet with --target=host; use fp32 or bf16");
+            "--precision=tf32 does not go with --target=host: it is a form of products on GPUs; use fp32 or bf16");
   EXPECT_TRUE(checkPrecision("bf16", Target::Host));
-  EXPECT_EQ(checkPrecision("fp16", Target::Host).error(),
-            "--precision=fp16 is not available yet with --target=host; use fp32 or bf16");
+  EXPECT_EQ(
+      checkPrecision("fp16", Target::Host).error(),
+      "--precision=fp16 does not go with --target=host: oneDNN 2.6 has neither convolutions nor products of fp16, "
+      "whatever the processor; use bf16, which is as small and needs no scale of the loss, or --target=cuda");
   EXPECT_EQ(checkPrecision("fp8", Target::Cuda).error(), "--precision=fp8 is unknown; use fp32, tf32, bf16 or fp16");
   EXPECT_TRUE(checkPrecision("fp16", Target::Cuda));
   EXPECT_TRUE(checkPrecision("bf16", Target::Cuda));

@@ -97,6 +97,15 @@ TEST(Fused, AwkwardExtents) {
   checkAdd<Add>({2, 24, 15, 9}, Layout::NHWC, {24, 1, 1});
 }
 
+/// The host writes such outputs around the caches, in whole lines: with the next operand behind them.
+TEST(Fused, LargeOutputs) {
+  checkAdd<Add>({1100003}, Layout::RowMajor, {1100003});
+  checkAdd<AddConstant>({1100003}, Layout::RowMajor, {1});
+  checkAdd<Add>({2, 48, 120, 100}, Layout::NHWC, {48, 1, 1});
+  checkAdd<Add>({1, 20, 250, 250}, Layout::NHWC, {20, 1, 1});
+  checkAdd<Add>({3, 1072, 21, 20}, Layout::NHWC, {1072, 1, 1});
+}
+
 TEST(Fused, StepsMustFit) {
   const Tensor x = device(0, {2, 3}), scalar = device(0, {1});
   EXPECT_THROW((Fused<Add>("n", {2, 3}, Layout::RowMajor, {x, scalar}, {x}, {})), std::invalid_argument);

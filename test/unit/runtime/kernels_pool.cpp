@@ -120,6 +120,7 @@ INSTANTIATE_TEST_SUITE_P(
     Windows, Pooling,
     testing::Values(
         Case{"resnet", {2, 64, 14, 14}, {2, 64, 7, 7}, {{3, 3}, {2, 2}, {1, 1, 1, 1}}},
+        Case{"many_channels", {1, 83, 6, 5}, {1, 83, 3, 3}, {{3, 3}, {2, 2}, {1, 1, 1, 1}}},
         Case{"halving", {2, 5, 8, 6}, {2, 5, 4, 3}, {{2, 2}, {2, 2}, {0, 0, 0, 0}}},
         Case{"ceil_mode", {1, 70, 8, 8}, {1, 70, 4, 4}, {{3, 3}, {2, 2}, {0, 0, 0, 0}}},
         Case{"asymmetric", {2, 3, 9, 7}, {2, 3, 9, 4}, {{3, 2}, {1, 2}, {0, 1, 2, 0}}},
@@ -134,19 +135,26 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto &info) { return std::string(info.param.name); });
 
 TEST(MaxPool, NaNWins) {
-  Harness h;
   const double nan = std::numeric_limits<double>::quiet_NaN(), infinity = std::numeric_limits<double>::infinity();
-  const MaxPool pool("pool", {1, 1, 2, 4}, {1, 1, 1, 2}, {{2, 2}, {2, 2}, {0, 0, 0, 0}});
-  const Tensor y = h.image({1, 1, 1, 2}), indices = h.tensor({1, 1, 1, 2}, Layout::NHWC, DataType::U8);
-  pool.forward(h.session.compute,
-               h.tensor({1, 1, 2, 4}, Layout::NHWC, {1, nan, -infinity, -infinity, 3, 2, -infinity, -infinity}), y,
-               indices, none);
-  EXPECT_TRUE(std::isnan(h.read(y)[0]));
-  EXPECT_EQ(h.read(y)[1], -infinity);
-  uint8_t where[2];
-  h.session.read(indices, where);
-  EXPECT_EQ(where[0], 1);
-  EXPECT_EQ(where[1], 0);
+  const Numbers image{1, nan, -infinity, -infinity, 3, 2, -infinity, -infinity};
+  for (int64_t channels : {1, 83}) {
+    Harness h;
+    const Shape x{1, channels, 2, 4}, y{1, channels, 1, 2};
+    const MaxPool pool("pool", x, y, {{2, 2}, {2, 2}, {0, 0, 0, 0}});
+    const Tensor results = h.image(y), indices = h.tensor(y, Layout::NHWC, DataType::U8);
+    Numbers images;
+    for (int64_t c = 0; c < channels; ++c)
+      images.insert(images.end(), image.begin(), image.end());
+    pool.forward(h.session.compute, h.tensor(x, Layout::NHWC, images), results, indices, none);
+    std::vector<uint8_t> where(static_cast<size_t>(y.elements()));
+    h.session.read(indices, where.data());
+    for (size_t c = 0; c < static_cast<size_t>(channels); ++c) {
+      EXPECT_TRUE(std::isnan(h.read(results)[2 * c]));
+      EXPECT_EQ(h.read(results)[2 * c + 1], -infinity);
+      EXPECT_EQ(where[c], 1); // channels last
+      EXPECT_EQ(where[static_cast<size_t>(channels) + c], 0);
+    }
+  }
 }
 
 } // namespace
