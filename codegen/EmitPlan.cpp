@@ -16,7 +16,9 @@ using namespace sluice;
 using namespace sluice::codegen;
 
 void codegen::printUpdates(const Document &d, llvm::function_ref<void(const Twine &, const Twine &)> line) {
-  for (auto [field, attribute] : {std::pair{"accumulates", "train.accumulate"}, {"averages", "train.average"}})
+  for (auto [field, attribute] : {std::pair{"accumulates", "train.accumulate"},
+                                  {"averages", "train.average"},
+                                  {"sharesGradients", train::gradientSharesAttribute}})
     if (d.module->hasAttr(attribute))
       line(field, "true");
   auto ranks = d.module->getAttrOfType<StringAttr>(train::ranksAttribute);

@@ -137,6 +137,8 @@ Result<std::vector<std::string>> sluice::codegen::findRanksLibraries(const Home 
         "this compiler was built without NCCL: looked for " + words.front() +
         "; install NCCL (nccl.h, libnccl) and build sluicec again, or write the program with --emit=project and "
         "build it where NCCL is"};
+  if (!*SLUICE_MPI_LIBRARIES && cuda) // whose processes torchrun and Slurm start as well
+    return words;
   if (!add("mpi", SLUICE_MPI_LIBRARIES))
     return Error{
         "this compiler was built without MPI: looked for " + (home.libraries / "libsluice_mpi.a").string() +

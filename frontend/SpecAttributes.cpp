@@ -25,6 +25,8 @@ void setAttributes(ModuleOp module, const TrainingSpec &spec, const OnnxGraph &g
     set(train::ranksAttribute, spec.ranks);
     if (spec.shares > 0)
       module->setAttr(train::sharesAttribute, builder.getI64IntegerAttr(spec.shares));
+    if (spec.sharesGradients)
+      module->setAttr(train::gradientSharesAttribute, builder.getUnitAttr());
     if (spec.normRanks > 0)
       module->setAttr(train::normRanksAttribute, builder.getI64IntegerAttr(spec.normRanks));
     if (spec.accumulate)

@@ -123,8 +123,9 @@ struct TrainingSpec {
   bool average = false;    ///< parameters have running averages
   std::string precision = "fp32"; ///< or tf32, bf16, fp16
   bool assumesOpen =
-      false;      ///< --check, --list-parameters: open dimensions that no flag fixes are assumed to be of usual extents
-  int shares = 0; ///< --shard=states: how many ranks have shares of the optimizer's states at least; 0: none
+      false; ///< --check, --list-parameters: open dimensions that no flag fixes are assumed to be of usual extents
+  bool sharesGradients = false; ///< --shard=gradients: ranks have shares of these, too
+  int shares = 0;               ///< --shard: how many ranks have shares of the optimizer's states at least; 0: none
   std::optional<int64_t> batch; ///< --batch: of the inputs that share the first input's batch
   static constexpr int64_t noBatch = -1;
   /// --batch-dim: the dimension of an input, or of the output, that counts the samples, or noBatch: a sample is all of

@@ -218,7 +218,7 @@ void sluice::train::setAdapters(ModuleOp module, ArrayRef<AdapterAttr> adapters)
 // By type and maker, not by position: which scalars a function returns depends on what the module asks for.
 ReturnedValue sluice::train::returnedValue(OpOperand &returned) {
   const auto isKept = [](Value value) { return cast<RankedTensorType>(value.getType()).getRank() > 0; };
-  const auto isNorm = [](Value value) { return isa_and_nonnull<GradientNormOp>(value.getDefiningOp()); };
+  const auto isNorm = [](Value value) { return isa_and_nonnull<GradientNormOp, SharesNormOp>(value.getDefiningOp()); };
   const auto isPart = [&](OpOperand &operand) {
     const auto type = cast<RankedTensorType>(operand.get().getType());
     return operand.getOperandNumber() > 0 && type.getRank() == 0 && !type.getElementType().isInteger() &&

@@ -29,21 +29,29 @@ def Train_SumBatchesOp : Train_Op<"sum_batches", Train_UpdateTraits> {
   let results = (outs Variadic<Train_Float>:$added);
 }
 
-def Train_AllReduceOp : Train_Op<"all_reduce", [Train_OwnKernel, MemoryEffects<[MemRead<Train_Variables>, MemWrite<Train_Variables>]>, Train_Costed,
-    AttrSizedOperandSegments]> {
+defvar Train_RoomTraits = [Train_OwnKernel, MemoryEffects<[MemRead<Train_Variables>, MemWrite<Train_Variables>]>, Train_Costed, AttrSizedOperandSegments,
+    DeclareOpInterfaceMethods<Train_NeedsRoom, ["roomElements"]>];
+
+/// Sums over ranks of tensors that go in one message.
+class Train_RankSumOp<string mnemonic, string suffix> : Train_Op<mnemonic, Train_RoomTraits> {
   let extraClassDeclaration = Train_KernelFacts<"Update">.decl # Train_RoleIs<"Reduce">.decl # [{
-    ::llvm::StringRef resultSuffix(unsigned, bool) { return "_all"; }
+    ::llvm::StringRef resultSuffix(unsigned, bool) { return "}] # suffix # [{"; }
     /// The results without the room.
     ::mlir::ResultRange getSums() { return (*this)->getResults().take_front(getXs().size()); }
   }];
+  let results = (outs Variadic<Train_Float>:$made);
+  let assemblyFormat = "$xs (`in` $room^)? attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
+def Train_AllReduceOp : Train_RankSumOp<"all_reduce", "_all"> {
   let summary = "the sums of several tensors over all ranks, which each of them gets, in one message";
   let description = [{
     After the last batch of a step; nothing happens after the others. It runs on the comm stream, beside what computes: all ranks run the same program, so that
     they meet in the same order; none of these is under a condition. `mean`: of gradients, which are divided by the weight of all units; `weighted`: which each
     rank's batch is multiplied by first, where nothing has done so. `ordered`: in the tree; else in the order that the library takes.
 
-    `room`, which linearize gives it, is where tensors are packed together and what others send is received: a variable of a megabyte or two at most, whatever
-    the number of ranks, which all of these ops have in common, one after the other.
+    `room` is where tensors are packed together and what others send is received.
 
     - C1: a result of the type of each tensor, then, where there is one, the room.
 
@@ -53,8 +61,41 @@ def Train_AllReduceOp : Train_Op<"all_reduce", [Train_OwnKernel, MemoryEffects<[
     ```
   }];
   let arguments = (ins Variadic<Train_Float>:$xs, Optional<Train_Float>:$room, UnitAttr:$mean, UnitAttr:$weighted, UnitAttr:$ordered);
+}
+
+def Train_ReduceScatterOp : Train_RankSumOp<"reduce_scatter", "_share"> {
+  let summary = "the sums of gradients over all ranks, of each of which a rank gets the share that it updates, in one message";
+  let description = [{
+    With --shard=gradients, as train.all_reduce {mean}: in the tree, whatever the library's order is. Shares are those of train.update {sharded}; a rank that has
+    less than the result has room for leaves the rest as it was.
+
+    - C1: a vector for each tensor, shorter unless that has one element, then, where there is one, the room.
+
+    ```mlir
+    %parts:2 = train.reduce_scatter %dw, %db : (tensor<10x512xf32>, tensor<10xf32>) -> (tensor<1280xf32>, tensor<3xf32>)
+    ```
+  }];
+  let arguments = (ins Variadic<Train_Float>:$xs, Optional<Train_Float>:$room, UnitAttr:$weighted);
+}
+
+def Train_SharesNormOp : Train_Op<"shares_norm", Train_RoomTraits> {
+  let extraClassDeclaration = Train_KernelFacts<"Update", object = "_norm">.decl # Train_RoleIs<"Reduce">.decl # [{
+    ::llvm::StringRef resultSuffix(unsigned, bool) { return "_norm"; }
+  }];
+  let summary = "Euclidean norm of a gradient of which each rank has a share, and of those before it";
+  let description = [{
+    The bits of train.gradient_norm of the whole gradient, of so many `elements`: that adds up parts in double, whose sums each come of one rank, which gets
+    the end of a part from those behind it (into `room`). All ranks get the sums of all parts.
+
+    - C1: the gradient is a share, a vector shorter than the elements unless there is one; the results are a scalar and, where there is one, the room.
+
+    ```mlir
+    %all = train.shares_norm %dw_share behind %others {elements = 5120 : i64} : (tensor<1280xf32>, tensor<f32>) -> tensor<f32>
+    ```
+  }];
+  let arguments = (ins Train_Vector:$gradient, Optional<Train_Scalar>:$before, Optional<Train_Float>:$room, I64Attr:$elements);
   let results = (outs Variadic<Train_Float>:$made);
-  let assemblyFormat = "$xs (`in` $room^)? attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = "$gradient (`behind` $before^)? (`in` $room^)? attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
 }
 

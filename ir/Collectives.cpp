@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The ops of steps that several ranks take together: verifiers and kernels.
 #include "ir/Rules.h"
+#include "runtime/Collective.h"
 
 using namespace mlir;
 using namespace sluice;
@@ -17,15 +18,59 @@ LogicalResult SumBatchesOp::verifySymbolUses(SymbolTableCollection &table) {
   return checkRoles(*this, table, getSums(), Role::Gradient);
 }
 
+static LogicalResult checkSummed(Operation *op, OperandRange xs) {
+  if (xs.empty() || op->getNumResults() != op->getNumOperands()) // C1
+    return op->emitOpError() << "makes " << op->getNumResults() << " values of " << op->getNumOperands()
+                             << "; it sums one tensor or more, and makes a value of each and of its room";
+  return success();
+}
+
 LogicalResult AllReduceOp::verify() {
-  if (getXs().empty() || getNumResults() != getNumOperands()) // C1
-    return emitOpError() << "makes " << getNumResults() << " values of " << getNumOperands()
-                         << "; it sums one tensor or more, and makes a value of each and of its room";
+  if (failed(checkSummed(*this, getXs())))
+    return failure();
   for (auto [x, made] : llvm::zip(getOperands(), getResults())) // C1
     if (x.getType() != made.getType())
       return emitOpError() << "makes " << made.getType() << " of " << x.getType();
   return success();
 }
+
+/// A vector, shorter than so many elements unless there is one.
+static bool isShare(Type type, int64_t elements) {
+  const auto share = cast<RankedTensorType>(type);
+  return share.getRank() == 1 && share.getDimSize(0) <= std::max<int64_t>(1, elements - 1);
+}
+
+LogicalResult ReduceScatterOp::verify() {
+  if (failed(checkSummed(*this, getXs())))
+    return failure();
+  for (auto [x, made] : llvm::zip(getXs(), getSums())) // C1
+    if (!isShare(made.getType(), elements(x.getType())))
+      return emitOpError() << "makes " << made.getType() << " as a share of " << x.getType();
+  if (getRoom() && getRoom().getType() != getResults().back().getType()) // C1
+    return emitOpError() << "makes " << getResults().back().getType() << " of a room of " << getRoom().getType();
+  return success();
+}
+
+LogicalResult SharesNormOp::verify() {
+  const unsigned wanted = getRoom() ? 2 : 1;
+  if (getNumResults() != wanted || ranked(getResult(0)).getRank() != 0 ||
+      (getRoom() && getRoom().getType() != getResult(1).getType())) // C1
+    return emitOpError() << "makes " << getResultTypes() << "; it makes a scalar, and its room where it has one";
+  if (!isShare(getGradient().getType(), getElements())) // C1
+    return emitOpError() << "has " << getGradient().getType() << " as a share of " << getElements() << " elements";
+  return success();
+}
+
+static int64_t elementsOf(OperandRange xs) {
+  int64_t count = 0;
+  for (Value x : xs)
+    count += elements(x.getType());
+  return count;
+}
+
+int64_t AllReduceOp::roomElements() { return roomOfSum(getXs().size(), elementsOf(getXs()), getOrdered()); }
+int64_t ReduceScatterOp::roomElements() { return roomOfShares(elementsOf(getXs()), getWeighted()); }
+int64_t SharesNormOp::roomElements() { return roomOfNorm(getElements()); }
 
 LogicalResult BatchStatisticsOp::verify() {
   const auto type = ranked(getShares());
@@ -56,16 +101,25 @@ KERNEL(SumBatchesOp) {
   return KernelCalls(*this).function("sumBatches", in(0), ArrayRef<Slot>(sums), getWeighted());
 }
 
-// In: tensors, room; out: sums, room.
-KERNEL(AllReduceOp) {
+/// In: tensors, room; out: sums, room.
+template <typename Op, typename... Flags> static Calls summed(Op op, StringRef function, Flags... flags) {
   SmallVector<Slot> xs, sums;
-  for (size_t i = 0; i < getXs().size(); ++i) {
+  for (size_t i = 0; i < op.getXs().size(); ++i) {
     xs.push_back(in(static_cast<int64_t>(i)));
     sums.push_back(out(static_cast<int64_t>(i)));
   }
-  const Slot room = getRoom() ? in(static_cast<int64_t>(xs.size())) : noSlot;
-  return KernelCalls(*this).function("allReduce", room, ArrayRef<Slot>(xs), ArrayRef<Slot>(sums), getMean(),
-                                     getWeighted(), getOrdered());
+  const Slot room = op.getRoom() ? in(static_cast<int64_t>(xs.size())) : noSlot;
+  return KernelCalls(op).function(function, room, ArrayRef<Slot>(xs), ArrayRef<Slot>(sums), flags...);
+}
+
+KERNEL(AllReduceOp) { return summed(*this, "allReduce", getMean(), getWeighted(), getOrdered()); }
+KERNEL(ReduceScatterOp) { return summed(*this, "reduceScatter", getWeighted()); }
+
+// In: share, norm of those before, room; out: norm, room.
+KERNEL(SharesNormOp) {
+  const Slot before = getBefore() ? in(1) : noSlot, room = getRoom() ? in(getBefore() ? 2 : 1) : noSlot;
+  return KernelCalls(*this).object(arguments::SharesNorm{static_cast<int64_t>(getElements())}, "run",
+                                   {in(0), before, room, out(0), scratchSlot});
 }
 
 KERNEL(AllGatherOp) {

@@ -241,6 +241,11 @@ struct Resize {
   KERNEL_ARGUMENTS(Resize, x, y, scaleH, scaleW, mode, coordinates, rounding)
 };
 
+struct SharesNorm {
+  int64_t elements;
+  KERNEL_ARGUMENTS(SharesNorm, elements)
+};
+
 struct Slab {
   TensorArgument large, small;
   int64_t axis, start;
@@ -289,13 +294,15 @@ struct UpdateStatistics {
 #undef KERNEL_OPTIONS
 
 template <typename... A> struct KernelList {};
-using KernelTable = KernelList<
-    arguments::Attention, arguments::AveragePool, arguments::BatchNormInversion, arguments::BatchNormStatistics,
-    arguments::BatchStatistics, arguments::BroadcastTo, arguments::CachedAttention, arguments::CancellationCheck,
-    arguments::Conv, arguments::ConvNorm, arguments::CtcLoss, arguments::Dequantize, arguments::Embedding,
-    arguments::GradientNorm, arguments::Lamb, arguments::LayerNorm, arguments::Loss, arguments::Lrn, arguments::Mask,
-    arguments::Matmul, arguments::MaxPool, arguments::Packing, arguments::Pick, arguments::QuantizedMatmul,
-    arguments::Recurrence, arguments::Reorder, arguments::Resize, arguments::Slab, arguments::Softmax,
-    arguments::StoredRows, arguments::SumTo, arguments::SynchronizedNorm, arguments::Top, arguments::UpdateStatistics>;
+using KernelTable =
+    KernelList<arguments::Attention, arguments::AveragePool, arguments::BatchNormInversion,
+               arguments::BatchNormStatistics, arguments::BatchStatistics, arguments::BroadcastTo,
+               arguments::CachedAttention, arguments::CancellationCheck, arguments::Conv, arguments::ConvNorm,
+               arguments::CtcLoss, arguments::Dequantize, arguments::Embedding, arguments::GradientNorm,
+               arguments::Lamb, arguments::LayerNorm, arguments::Loss, arguments::Lrn, arguments::Mask,
+               arguments::Matmul, arguments::MaxPool, arguments::Packing, arguments::Pick, arguments::QuantizedMatmul,
+               arguments::Recurrence, arguments::Reorder, arguments::Resize, arguments::SharesNorm, arguments::Slab,
+               arguments::Softmax, arguments::StoredRows, arguments::SumTo, arguments::SynchronizedNorm, arguments::Top,
+               arguments::UpdateStatistics>;
 
 } // namespace sluice

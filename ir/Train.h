@@ -189,6 +189,8 @@ constexpr const char *ranksAttribute = "train.ranks", *sumsAttribute = "train.su
 constexpr llvm::StringRef roomName = "train/room";
 /// The same, of one whose ranks have shares of the optimizer's states: how many ranks it has at least.
 constexpr const char *sharesAttribute = "train.shares";
+/// Beside it: they have shares of the gradients as well.
+constexpr const char *gradientSharesAttribute = "train.gradient_shares";
 /// The same, of one whose BatchNorms are synchronized: the ranks whose batches they normalize together.
 constexpr const char *normRanksAttribute = "train.norm_ranks";
 

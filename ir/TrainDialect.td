@@ -54,8 +54,8 @@ def TrainDialect : Dialect {
     - `train.optimizer`: the word of --optimizer; `train.precision`: "fp32", "tf32", "bf16" or "fp16".
     - `train.clip_norm`, `train.accumulate`, `train.average`: flags, what build-backward adds to updates.
     - `train.ranks`, of a program for several ranks: how they sum, "ordered" or "fast"; `train.sums`: the digits of train.sum_batches;
-      `train.shares`: each keeps a share of the optimizer's states, and there are so many ranks at least. `train.norm_ranks`:
-      each BatchNorm of a step normalizes the batches of so many ranks together.
+      `train.shares`: each keeps a share of the optimizer's states, and there are so many ranks at least; `train.gradient_shares`: beside it, of
+      the gradients as well. `train.norm_ranks`: each BatchNorm of a step normalizes the batches of so many ranks together.
     - `train.outputs`: #train.output of each value that programs predict, those with attached losses first; `train.adapters`: #train.adapter of each adapter.
     - `train.loss_inputs`: names of arguments that predictions do not depend on; `train.shared`: of inputs that all samples have in common.
     - `train.id_limits`: by the name of an input that indexes, [lower, upper) and what may be ignored.

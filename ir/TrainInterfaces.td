@@ -105,6 +105,18 @@ def Train_ChangesVariables : OpInterface<"ChangesVariables"> {
   ];
 }
 
+def Train_NeedsRoom : OpInterface<"NeedsRoom"> {
+  let cppNamespace = "::sluice::train";
+  let description = [{
+    An op that meets other ranks and needs a place for what these send. linearize gives it one, which is its last operand then, and leaves as its last result
+    in the same bytes: a variable of a megabyte or two at most, whatever the number of ranks, which all of these ops have in common, one after the other.
+  }];
+  let methods = [
+    InterfaceMethod<"the place, null before linearize", "::mlir::Value", "getRoom">,
+    InterfaceMethod<"how many elements it has at least; 0: the op needs none", "int64_t", "roomElements">,
+  ];
+}
+
 def Train_MovesContent : OpInterface<"MovesContent"> {
   let cppNamespace = "::sluice::train";
   let description = [{ A memory op: its result has new bytes for the content of a value, which may have left and come back since. }];

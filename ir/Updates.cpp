@@ -45,7 +45,9 @@ LogicalResult UpdateOp::verifySymbolUses(SymbolTableCollection &table) {
     return failure();
   if (getFirst() && failed(checkRows(*this))) // C4
     return failure();
-  const Type whole = getFirst() ? getParameter().getType() : getGradient().getType();
+  // Of a share the gradient, too, may be one, as the states are.
+  const bool isShare = getSharded() && !getStates().empty() && getGradient().getType() == getStates()[0].getType();
+  const Type whole = getFirst() || isShare ? getParameter().getType() : getGradient().getType();
   for (Value changed : getOperands().take_back(wanted + 1)) // C1, C2
     if (changed.getType() != whole && !(getSharded() && changed != getParameter()))
       return emitOpError() << "has a gradient of " << getGradient().getType() << " for '"
@@ -102,7 +104,7 @@ void UpdateOp::print(OpAsmPrinter &printer) {
   printer << " rule(" << stringifyUpdateRule(getRule()) << ")";
   printer.printOptionalAttrDict((*this)->getAttrs(), {getRuleAttrName(), getOperandSegmentSizesAttrName()});
   printer << " : " << getGradient().getType();
-  if (getFirst())
+  if (getParameter().getType() != getGradient().getType())
     printer << " of " << getParameter().getType();
   if (getSharded())
     printer << " keeping " << getStates()[0].getType();

@@ -92,7 +92,7 @@ using Updates = llvm::StringMap<SmallVector<UpdateOp, 1>>;
 /// Updates make no new tensors, so what lives longer because of them costs nothing.
 bool onlyUpdatesBetween(Operation *producer, Operation *consumer) {
   Operation *op = producer->getNextNode();
-  while (isa<UpdateOp, AccumulateOp, SumBatchesOp, AllReduceOp, AllGatherOp, UpdateStatisticsOp, ReadOp>(op))
+  while (isa<UpdateOp, AccumulateOp, SumBatchesOp, NeedsRoom, AllGatherOp, UpdateStatisticsOp, ReadOp>(op))
     op = op->getNextNode();
   return op == consumer;
 }

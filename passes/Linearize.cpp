@@ -9,7 +9,6 @@
 // pieces and from what works in place. All of that is decided here once, so that what was planned is what is scheduled.
 #include "passes/Passes.h"
 #include "passes/analysis/Storages.h"
-#include "runtime/Collective.h"
 
 #include "llvm/ADT/EquivalenceClasses.h"
 
@@ -136,37 +135,48 @@ private:
   }
 };
 
-/// Step 3. One variable for all sums, as large as the largest needs it: they run one after the other, each after the
-/// one before has left it.
+/// The op with a room, its last operand and its last result.
+Operation *placeIn(OpBuilder &b, NeedsRoom op, Value room) {
+  SmallVector<Value> operands(op->getOperands());
+  SmallVector<Type> types(op->getResultTypes());
+  operands.push_back(room), types.push_back(room.getType());
+  NamedAttrList attributes(op->getAttrDictionary());
+  const StringRef segmentSizes = AllReduceOp::getOperandSegmentSizeAttr();
+  SmallVector<int32_t> segments(cast<DenseI32ArrayAttr>(attributes.get(segmentSizes)).asArrayRef());
+  segments.back() = 1;
+  attributes.set(segmentSizes, b.getDenseI32ArrayAttr(segments));
+  OperationState state(op.getLoc(), op->getName(), operands, types, attributes);
+  return b.create(state);
+}
+
+/// Step 3. One variable for all that meets other ranks, as large as the largest needs it: they run one after the other,
+/// each after the one before has left it.
 void giveRoom(ModuleOp module, Block &block) {
-  const auto sums = llvm::to_vector(block.getOps<AllReduceOp>());
+  SmallVector<NeedsRoom> needy;
   int64_t room = 0;
-  for (AllReduceOp sum : sums) {
-    int64_t count = 0;
-    for (Value x : sum.getXs())
-      count += elements(x.getType());
-    room = std::max(room, roomOfSum(sum.getXs().size(), count, sum.getOrdered()));
+  for (auto op : block.getOps<NeedsRoom>()) {
+    if (op.getRoom())
+      return;
+    if (op.roomElements() > 0)
+      needy.push_back(op);
+    room = std::max(room, op.roomElements());
   }
-  if (room == 0 || llvm::any_of(sums, [](AllReduceOp sum) { return sum.getRoom(); }))
+  if (needy.empty())
     return;
   SymbolTable symbols(module);
-  OpBuilder b(sums.front());
+  OpBuilder b(needy.front());
   const auto type = RankedTensorType::get({room}, b.getF32Type());
   OpBuilder variables(block.getParentOp());
   auto variable = VariableOp::create(variables, module.getLoc(), roomName, Role::Gradient, Init::Zero, type,
                                      ElementsAttr(), 0, 0, StringAttr(), StringAttr());
   symbols.insert(variable);
   Value place = ReadOp::create(b, NameLoc::get(variable.getSymNameAttr()), type, variable.getSymName());
-  copyOrdinal(sums.front(), place.getDefiningOp());
-  for (AllReduceOp sum : sums) {
-    b.setInsertionPoint(sum);
-    SmallVector<Type> types(sum->getResultTypes());
-    types.push_back(type);
-    auto placed = AllReduceOp::create(b, sum.getLoc(), types, sum.getXs(), place, sum.getMean(), sum.getWeighted(),
-                                      sum.getOrdered());
-    placed->setDiscardableAttrs(sum->getDiscardableAttrDictionary());
-    sum->replaceAllUsesWith(placed->getResults().drop_back());
-    sum.erase();
+  copyOrdinal(needy.front(), place.getDefiningOp());
+  for (NeedsRoom op : needy) {
+    b.setInsertionPoint(op);
+    Operation *placed = placeIn(b, op, place);
+    op->replaceAllUsesWith(placed->getResults().drop_back());
+    op->erase();
     place = placed->getResults().back();
   }
 }
@@ -201,8 +211,8 @@ public:
              [&](unsigned i) { return i < fused.getInputs().size() && !fused.isChannel(i); });
       else if (isa<LossBackwardOp>(op))
         mark(&op, 1, [](unsigned i) { return i == 0; });
-      else if (auto sum = dyn_cast<AllReduceOp>(op))
-        markEach(sum);
+      else if (auto meeting = dyn_cast<NeedsRoom>(op))
+        markEach(meeting);
       else if (addsToMatrix(&op) && !isForward(&op))
         mark(&op, 1, [](unsigned i) { return i == 2; });
     }
@@ -249,19 +259,21 @@ private:
     return !isPiece(operand) && !sharesWithOther(op, operand) && operand.getType() == result.getType() &&
            nobodyReadsLater(operand, op);
   }
-  /// Each sum may take the bytes of its own part; the room is where it was.
-  void markEach(AllReduceOp op) {
+  /// Each sum may take the bytes of its own part, unless it is a share of it; the room is where it was.
+  void markEach(NeedsRoom op) {
     SmallVector<int64_t> choice(op->getNumResults(), -1);
     llvm::SmallDenseSet<Key> taken;
-    for (unsigned i = 0; i < op->getNumResults(); ++i) {
-      const bool isRoom = i == op.getXs().size();
-      if (isRoom || (mayTake(op, op->getOperand(i), op->getResult(i)) && taken.insert(find(op->getOperand(i))).second))
+    auto sum = dyn_cast<AllReduceOp>(op.getOperation());
+    for (unsigned i = 0, sums = sum ? sum.getXs().size() : 0; i < sums; ++i)
+      if (mayTake(op, op->getOperand(i), op->getResult(i)) && taken.insert(find(op->getOperand(i))).second) {
         choice[i] = i;
-      count += choice[i] >= 0 && !isRoom;
-    }
-    for (auto [operand, result, chosen] : llvm::zip(op->getOperands(), op->getResults(), choice))
+        ++count;
+      }
+    if (op.getRoom())
+      choice.back() = op->getNumOperands() - 1;
+    for (auto [result, chosen] : llvm::zip(op->getResults(), choice))
       if (chosen >= 0)
-        unite(operand, result);
+        unite(op->getOperand(chosen), result);
     if (llvm::any_of(choice, [](int64_t c) { return c >= 0; }))
       attr::set<attr::InPlace>(op, DenseI64ArrayAttr::get(op->getContext(), choice));
   }

@@ -10,7 +10,7 @@
 // | split (--parts) | gradient ops: none is fused yet | losses of rows with `first`, train.concat of their gradients, none of both forward | functions | an error: there are fused ops |
 // | split-step (--parts=batch=N, image=N) | gradient ops: none is fused yet | ops of parts, no train.batch_norm | @step and @evaluate | an error: there are fused ops |
 // | split-updates (--parts=weights=SIZE) | updates, and the ops that make their gradients: none is fused yet | updates of rows, one behind the other | @step | an error: there are fused ops |
-// | reduce-gradients (--ranks) | updates; none is fused yet | train.all_reduce, train.sum_batches, train.all_gather, no train.accumulate | @step | an error: no updates, or there are fused ops |
+// | reduce-gradients (--ranks) | updates; none is fused yet | train.all_reduce, train.reduce_scatter, train.shares_norm, train.sum_batches, train.all_gather, no train.accumulate | @step | an error: no updates, or there are fused ops |
 // | fuse-epilogues (cuda, 16 bits) | train.batch_norm and elementwise ops as they are | train.conv_statistics, train.conv_backward_norm | functions | an error: there are fused ops |
 // | fuse | build-backward, as train.fused has no gradient | no elementwise op outside of train.fused, no train.batch_norm | functions | an error of every later pass that needs kernels: the op has none (`checkKernels`) |
 // | assign-layouts | types without halves, no stages | `#train.layout<nhwc>`, train.reorder | functions | an error: there are halves, or stages |
@@ -132,7 +132,7 @@ include "passes/SplitPasses.td"
 def ReduceGradients : Pass<"sluice-reduce-gradients", "::mlir::ModuleOp"> {
   let summary = "sum gradients and statistics over all ranks, where the module is for several";
   let description = [{ With the module attribute `train.ranks` ("ordered" or "fast"), in @step: what an update, a norm or a check reads is summed over all ranks first (train.all_reduce), gradients that follow one another in one op, as many as fit a megabyte; readers come behind the next
-    such op; the mean over a step's batches becomes a rank's part of that sum, of `train.sums` digits (train.sum_batches); running statistics take what all batches of all ranks add to them. With `train.shares` parameters are gathered at the end of the step (train.all_gather).
+    such op; the mean over a step's batches becomes a rank's part of that sum, of `train.sums` digits (train.sum_batches); running statistics take what all batches of all ranks add to them. With `train.gradient_shares` each rank gets the share of the sums that it updates (train.reduce_scatter, train.shares_norm). With `train.shares` parameters are gathered at the end of the step (train.all_gather).
     ```mlir
     %all:2 = train.all_reduce %dw, %db {mean, ordered, weighted} : ... // then train.update(%all#0, ...) in place of train.update(%dw, ...), further down
     ``` }];

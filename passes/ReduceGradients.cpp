@@ -3,7 +3,7 @@
 //  1. where steps may have several batches, the mean over them of each gradient becomes the rank's part of the sum over
 //  all ranks;
 //  2. gradients that follow one another are summed over all ranks in one op, as many as fit one message, behind the
-//  last of them;
+//  last of them; where ranks have shares of gradients, each gets its share of the sums, of which norms are taken;
 //  3. what reads them (norms, checks, updates) moves behind the next such op, so that compute has something to do until
 //  a sum is there: updates may wait, as nothing in the step reads what they write;
 //  4. running statistics of BatchNorm take the shares of all ranks' batches, which each batch has made once its
@@ -12,6 +12,7 @@
 // Ops stay in one order, so that all ranks come to the sums in the same one.
 #include "ir/TensorName.h"
 #include "passes/Passes.h"
+#include "passes/RankSums.h"
 #include "runtime/Collective.h"
 
 namespace sluice {
@@ -25,106 +26,18 @@ using namespace sluice::train;
 
 namespace {
 
-/// What the module asks for.
-struct RanksRequest {
-  bool ordered;
-  int64_t sums;  ///< of a rank's batches, the digits of the counter; 0: a step has one batch
-  bool weighted; ///< gradients are weighed here; else the loss was
-};
-
-/// Tensors that are summed in one op, and what they are then.
-struct Bucket {
-  SmallVector<Value> own;
-  AllReduceOp sum;
-};
-
-/// What was made is part of what belongs to the forward op of this number.
-void number(Operation *first, Operation *last, int64_t ordinal) {
-  for (Operation *op = first; ordinal >= 0; op = op->getNextNode()) {
-    attr::set<attr::Backward>(op, Builder(op->getContext()).getI64IntegerAttr(ordinal));
-    if (op == last)
-      return;
-  }
-}
-
-/// Makes sums over a rank's batches, and over ranks.
-class Summing {
-public:
-  Summing(ModuleOp module, func::FuncOp step, RanksRequest request)
-      : symbols(module), step(step), request(request), builder(step.getContext()) {}
-
-  int64_t reductions = 0;
-
-protected:
-  VariableOp addSum(VariableOp after, const Twine &name, RankedTensorType type) {
-    OpBuilder there(after);
-    there.setInsertionPointAfter(after);
-    auto made = VariableOp::create(there, after.getLoc(), name.str(), Role::Gradient, Init::Zero, type, ElementsAttr(),
-                                   0, 0, StringAttr(), StringAttr());
-    symbols.insert(made);
-    return made;
-  }
-
-  Value read(VariableOp variable) {
-    return ReadOp::create(builder, NameLoc::get(variable.getSymNameAttr()), variable.getType(), variable.getSymName());
-  }
-
-  /// The rank's part of the tree. `first` is the smallest digit; the others are named after it.
-  Value sumBatches(Location loc, Value x, VariableOp first, bool weighted) {
-    SmallVector<Value> sums{read(first)};
-    for (int64_t i = 1; i < request.sums; ++i)
-      sums.push_back(read(addSum(first, first.getSymName() + "_" + Twine(i), cast<RankedTensorType>(x.getType()))));
-    const SmallVector<Type> types(sums.size(), x.getType());
-    return SumBatchesOp::create(builder, loc, types, x, sums, weighted).getResults().back();
-  }
-
-  /// In their order, as many in each op as go in one message.
-  SmallVector<Bucket> sumTogether(ArrayRef<Value> values, bool mean) {
-    SmallVector<Bucket> buckets;
-    int64_t filled = 0;
-    for (Value value : values) {
-      const int64_t count = elements(value.getType());
-      if (buckets.empty() || filled + count > reducedPiece) {
-        buckets.emplace_back();
-        filled = 0;
-      }
-      buckets.back().own.push_back(value);
-      filled += count;
-    }
-    for (Bucket &bucket : buckets)
-      sum(bucket, mean);
-    return buckets;
-  }
-
-  void sum(Bucket &bucket, bool mean) {
-    ++reductions;
-    const Value last = bucket.own.back();
-    builder.setInsertionPointAfterValue(last);
-    const bool weighted = mean && request.sums == 0 && request.weighted;
-    bucket.sum = AllReduceOp::create(builder, last.getLoc(), TypeRange(ValueRange(bucket.own)), bucket.own, Value(),
-                                     mean, weighted, request.ordered);
-    if (Operation *made = last.getDefiningOp())
-      number(bucket.sum, bucket.sum, ordinalOf(made));
-    for (auto [own, all] : llvm::zip(bucket.own, bucket.sum.getSums()))
-      own.replaceUsesWithIf(all, [](OpOperand &use) {
-        return isa<UpdateOp, GradientNormOp, CheckGradientsOp, ApplyStatisticsOp>(use.getOwner());
-      });
-  }
-
-  SymbolTable symbols;
-  func::FuncOp step;
-  const RanksRequest request;
-  OpBuilder builder;
-};
-
 /// Steps 1 to 3, and 5.
-class GradientSums : public Summing {
+class GradientSums : public RankSums {
 public:
-  using Summing::Summing;
+  using RankSums::RankSums;
 
   void run() {
     const SmallVector<Value> gradients = ownGradients();
-    delayReaders(sumTogether(gradients, /*mean=*/true));
+    const SmallVector<Bucket> buckets = sumTogether(gradients, /*mean=*/true);
+    if (request.shares > 0)
+      for (const Bucket &bucket : buckets)
+        takeNorms(bucket);
+    delayReaders(buckets);
     if (step->getParentOp()->hasAttr(sharesAttribute))
       gatherParameters();
   }
@@ -135,6 +48,8 @@ private:
     if (auto update = dyn_cast<UpdateOp>(op))
       return {update.getGradient()};
     if (auto norm = dyn_cast<GradientNormOp>(op))
+      return {norm.getGradient()};
+    if (auto norm = dyn_cast<SharesNormOp>(op))
       return {norm.getGradient()};
     if (auto check = dyn_cast<CheckGradientsOp>(op))
       return SmallVector<Value>(check.getGradients());
@@ -165,13 +80,27 @@ private:
     builder.setInsertionPointAfter(mean);
     const Value own = sumBatches(mean->getLoc(), mean.getGradient(),
                                  symbols.lookup<VariableOp>(variableOf(mean.getSum()).getValue()), request.weighted);
-    number(mean->getNextNode(), own.getDefiningOp(), ordinalOf(mean));
+    numberOps(mean->getNextNode(), own.getDefiningOp(), ordinalOf(mean));
     gradient.replaceAllUsesWith(own);
     Operation *sum = mean.getSum().getDefiningOp();
     mean->erase();
     if (sum->use_empty())
       sum->erase();
     return own;
+  }
+
+  /// Of shares, by all ranks together.
+  void takeNorms(const Bucket &bucket) {
+    for (auto [own, share] : llvm::zip(bucket.own, bucket.sums()))
+      for (Operation *user : llvm::make_early_inc_range(share.getUsers()))
+        if (auto norm = dyn_cast<GradientNormOp>(user)) {
+          builder.setInsertionPoint(norm);
+          auto made = SharesNormOp::create(builder, norm.getLoc(), norm.getNorm().getType(), share, norm.getBefore(),
+                                           Value(), builder.getI64IntegerAttr(elements(own.getType())));
+          made->setDiscardableAttrs(norm->getDiscardableAttrDictionary());
+          norm.replaceAllUsesWith(made.getResult(0));
+          norm.erase();
+        }
   }
 
   /// Step 3. In their order, each behind the op that follows the last of those that it reads the sums of, and behind
@@ -202,11 +131,11 @@ private:
   /// With the variables that it alone reads.
   void move(Operation *op, Operation *behind, int64_t ordinal) {
     op->moveAfter(behind);
-    number(op, op, ordinal);
+    numberOps(op, op, ordinal);
     for (Value operand : op->getOperands())
       if (auto read = operand.getDefiningOp<ReadOp>(); read && read->hasOneUse()) {
         read->moveBefore(op);
-        number(read, read, ordinal);
+        numberOps(read, read, ordinal);
       }
   }
 
@@ -220,7 +149,7 @@ private:
       if (together.empty())
         return;
       auto made = AllGatherOp::create(builder, together.back().getLoc(), TypeRange(ValueRange(together)), together);
-      number(made, made, ordinalOf(last));
+      numberOps(made, made, ordinalOf(last));
       together.clear();
       filled = 0;
     };
@@ -235,80 +164,8 @@ private:
   }
 };
 
-/// Step 4.
-class StatisticsSums : public Summing {
-public:
-  using Summing::Summing;
-
-  void run() {
-    const auto updates = llvm::to_vector(step.getOps<UpdateStatisticsOp>());
-    SmallVector<std::pair<Value, UpdateStatisticsOp>> shares;
-    for (UpdateStatisticsOp update : updates)
-      shares.push_back({shareOf(update), update});
-    llvm::sort(shares, [](const auto &a, const auto &b) {
-      return a.first.getDefiningOp()->isBeforeInBlock(b.first.getDefiningOp());
-    });
-    SmallVector<Bucket> buckets =
-        sumTogether(llvm::map_to_vector(shares, [](const auto &one) { return one.first; }), /*mean=*/false);
-    auto next = shares.begin();
-    for (Bucket &bucket : buckets)
-      for (Value sum : bucket.sum.getSums())
-        apply((next++)->second, sum);
-  }
-
-private:
-  /// Whose batches the statistics are of.
-  static int64_t ranksOf(UpdateStatisticsOp update) {
-    auto norm = update.getMean().getDefiningOp<BatchNormOp>();
-    return norm ? static_cast<int64_t>(norm.getRanks()) : 1;
-  }
-
-  /// Of what the update reads, in the backward half, so that nothing lives longer for it; else the step's last op.
-  Operation *lastReader(UpdateStatisticsOp update) {
-    Operation *last = nullptr;
-    for (Value read : {update.getMean(), update.getRstd()})
-      for (Operation *user : read.getUsers())
-        if (!isForward(user) && (!last || last->isBeforeInBlock(user)))
-          last = user;
-    return last ? last : step.getBody().front().getTerminator()->getPrevNode();
-  }
-
-  /// What the batch adds, or the rank's batches together.
-  Value shareOf(UpdateStatisticsOp update) {
-    Operation *last = lastReader(update);
-    builder.setInsertionPointAfter(last);
-    const Location loc = update.getLoc();
-    const auto type = RankedTensorType::get({2, cast<RankedTensorType>(update.getMean().getType()).getDimSize(0)},
-                                            builder.getF32Type());
-    const int64_t ranks = ranksOf(update);
-    Value sum = BatchStatisticsOp::create(
-        builder, loc, type, update.getMean(), update.getRstd(), update.getMomentumAttr(), update.getEpsilonAttr(),
-        builder.getI64IntegerAttr(static_cast<int64_t>(update.getCount()) * ranks), builder.getI64IntegerAttr(ranks));
-    if (request.sums > 0) {
-      auto running = symbols.lookup<VariableOp>(variableOf(update.getRunningMean()).getValue());
-      std::string name = running.getSymName().str() + "/batch_sum";
-      while (symbols.lookup(name)) // two that share their statistics
-        name += "_";
-      sum = sumBatches(loc, sum, addSum(running, name, type), /*weighted=*/false);
-    }
-    number(last->getNextNode(), sum.getDefiningOp(), ordinalOf(update));
-    return sum;
-  }
-
-  void apply(UpdateStatisticsOp update, Value sum) {
-    Operation *end = step.getBody().front().getTerminator(), *last = end->getPrevNode();
-    builder.setInsertionPoint(end);
-    auto applied =
-        ApplyStatisticsOp::create(builder, update.getLoc(), sum, update.getRunningMean(), update.getRunningVar(),
-                                  update.getMomentumAttr(), builder.getI64IntegerAttr(ranksOf(update)));
-    number(applied, applied, ordinalOf(last));
-    update->replaceAllUsesWith(applied);
-    update->erase();
-  }
-};
-
 /// The ops that the pass leaves.
-bool isReduced(Operation *op) { return isa<AllReduceOp, SumBatchesOp, AllGatherOp>(op); }
+bool isReduced(Operation *op) { return isa<AllReduceOp, ReduceScatterOp, SumBatchesOp, AllGatherOp>(op); }
 
 struct ReduceGradients : sluice::impl::ReduceGradientsBase<ReduceGradients> {
   void runOnOperation() override {
@@ -331,8 +188,15 @@ struct ReduceGradients : sluice::impl::ReduceGradientsBase<ReduceGradients> {
       return signalPassFailure();
     auto sums = module->getAttrOfType<IntegerAttr>(sumsAttribute);
     const bool accumulates = module->hasAttr("train.accumulate");
+    auto shares = module->getAttrOfType<IntegerAttr>(sharesAttribute);
+    const bool sharesGradients = shares && module->hasAttr(gradientSharesAttribute);
+    if (sharesGradients && !step.getOps<CheckGradientsOp>().empty()) {
+      module.emitError() << "has shares of gradients of a scaled loss, which are checked whole";
+      return signalPassFailure();
+    }
     const RanksRequest request{word == orderedRanks, accumulates ? (sums ? sums.getInt() : 1) : 0,
-                               !module->hasAttr(normRanksAttribute)};
+                               !module->hasAttr(normRanksAttribute),
+                               sharesGradients ? static_cast<int>(shares.getInt()) : 0};
     StatisticsSums statistics(module, step, request);
     statistics.run();
     GradientSums gradients(module, step, request);

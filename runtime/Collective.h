@@ -18,12 +18,37 @@ constexpr int64_t roomOfSum(size_t tensors, int64_t elements, bool ordered) {
   return (tensors > 1 ? piece : 0) + (ordered ? piece + mostRanks : 0);
 }
 
+/// The same of reduceScatter(): what it receives at a time and, where gradients are weighted, what it sends.
+constexpr int64_t roomOfShares(int64_t elements, bool weighted) {
+  return (weighted ? 2 : 1) * roomOfSum(1, elements, true);
+}
+/// The parts of a gradient whose squares GradientNorm and SharesNorm add up each by itself, on either target at least.
+constexpr int64_t leastNormParts = 64;
+/// The most elements that a part has, of which SharesNorm gets those that other ranks have.
+constexpr int64_t roomOfNorm(int64_t elements) { return (elements + leastNormParts - 1) / leastNormParts; }
+
 /// ys[i] = the sum of all ranks' xs[i], F32, enqueued after the last batch of a step; nothing after the others. Several
 /// tensors have reducedPiece elements at most together. `weighted`: each rank's tensors are multiplied by its weight
 /// first (Session::unitWeights). `mean`: sums are multiplied by StepState::meanFactor. Ordered: in the tree of
 /// sumInTree(). ys[i] may be xs[i]. Room: roomOfSum(), absent where that is 0.
 void allReduce(Stream &, const Tensor &room, TensorList xs, TensorList ys, bool mean, bool weighted, bool ordered,
                Node node);
+
+/// As allReduce() with `mean`, ordered, but that each rank gets its share of each sum alone (shareOf() in Ranks.h), in
+/// front of ys[i]. Room: roomOfShares() of the elements of all tensors.
+void reduceScatter(Stream &, const Tensor &room, TensorList xs, TensorList ys, bool weighted, Node node);
+
+/// norm = that of GradientNorm, with its bits, of a gradient of so many elements of which each rank has its share, in
+/// front of `gradient`; after the last batch of a step. All ranks get it. Room: roomOfNorm().
+class SharesNorm : public Kernel {
+public:
+  SharesNorm(Node node, int64_t elements);
+  void run(Stream &, const Tensor &gradient, const Tensor &before, const Tensor &room, const Tensor &norm,
+           const Tensor &scratch) const;
+
+private:
+  int64_t elements;
+};
 
 /// Each rank gets from each other one the share of these F32 parameters that that one has updated (shareOf() in
 /// Ranks.h), in place, after the last batch of a step.

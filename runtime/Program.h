@@ -185,6 +185,7 @@ struct Program {
   bool otherMean = false;               ///< the loss is not known to be a mean over the targets that are not ignored
   bool accumulates = false;             ///< a step may have several batches
   bool averages = false;                ///< parameters have running averages, which evaluate and export use
+  bool sharesGradients = false;         ///< each of several ranks gets its share of the summed gradients alone
   const char *reduce = nullptr;         ///< for several ranks: whose sums are "ordered", or "fast"
   int64_t mostBatches = 0;              ///< that an ordered sum takes of a rank; 0: no limit
   int leastRanks = 1;                   ///< each of which has room for its share of the optimizer's states

@@ -113,8 +113,9 @@ std::string instructionsInEffect();
 /// programs link for --ranks=mpi. Throws UsageError where several processes were started that MPI does not connect.
 std::unique_ptr<Ranks> joinMpi();
 
-/// As joinMpi(), of processes with a GPU each, between whose memories NCCL carries what ranks sum. Takes the GPU of
-/// this process's number on its node, before the device is used. In the library that programs link for --ranks=nccl.
+/// As joinMpi(), of processes with a GPU each, between whose memories NCCL carries what ranks sum; those that MPI does
+/// not connect are joined by what torchrun or Slurm says in the environment. Takes the GPU of this process's number on
+/// its node, before the device is used. In the library that programs link for --ranks=nccl.
 std::unique_ptr<Ranks> joinNccl();
 
 } // namespace sluice

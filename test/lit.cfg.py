@@ -55,6 +55,7 @@ import emulated  # noqa: E402, beside the scripts that use it, too
 config.substitutions.append(("%emulated_cxx", " ".join(str(part) for part in emulated.compiler(config.build_root))))
 # Of programs for several processes, which mpicxx compiles: %emulated_ranks_cxx program.cu -o program %emulated_ranks_lib
 config.substitutions.append(("%emulated_ranks_cxx", " ".join(["mpicxx", *(str(part) for part in emulated.compiler(config.build_root)[1:])])))
+config.substitutions.append(("%emulated_launched_lib", " ".join([*emulated.launched_libraries(config.build_root), *emulated.libraries(config.build_root)])))
 config.substitutions.append(("%emulated_ranks_lib", " ".join([*emulated.ranks_libraries(config.build_root), *emulated.libraries(config.build_root)])))
 config.substitutions.append(("%emulated_lib", " ".join(emulated.libraries(config.build_root))))
 # Programs for several processes: built with MPI, and started by it. On one node, as root in a container, with more ranks than processors.

@@ -28,8 +28,8 @@ constexpr const char
                   "no bit, of up to N batches of each with --accumulate; or fast, in the library's order (default "
                   "ordered, N 4)";
 constexpr const char *shardHelp = "with --ranks: each of N ranks or more keeps its share of the optimizer's states "
-                                  "alone, and updates its share of the "
-                                  "parameters (default: all states in each)";
+                                  "alone, and updates its share of the parameters; with gradients it gets its share "
+                                  "of their sums alone, too (default: all of both in each)";
 Status takeRanks(const std::string &ranks, const std::string &reduce, const std::string &shard, DriverOptions &options);
 
 /// The words of --batch and --threads; empty: the model's batch, this machine's threads.

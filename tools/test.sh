@@ -26,12 +26,14 @@ preset=${1:-release}
 minutes=${2:-10}
 folder=build
 [ "$preset" = release ] || folder=build-$preset
-# sanitized_program SANITIZER MODEL FLAGS...: builds $folder/program, by $cxx with $libraries where those are set.
+# compile_sanitized SANITIZER SOURCE PROGRAM: by $cxx with $libraries where those are set.
+compile_sanitized() {
+  "${cxx:-c++}" -std=c++17 -g1 -ffp-contract=off "-fsanitize=$1" -I. "$2" -o "$3" ${libraries:+"$libraries"} "$folder/lib/libsluice_host.a" -ldnnl -lzfp -ljpeg -lpng -lz -lgomp -lpthread
+}
+# sanitized_program SANITIZER MODEL FLAGS...: builds $folder/program, likewise.
 sanitized_program() {
-  local sanitizer=$1 model=$2
-  build/bin/sluicec "test/models/deep/$model/model.onnx" --init=kaiming --emit=source -o "$folder/program.cpp" "${@:3}"
-  "${cxx:-c++}" -std=c++17 -g1 -ffp-contract=off "-fsanitize=$sanitizer" -I. "$folder/program.cpp" -o "$folder/program" ${libraries:+"$libraries"} \
-    "$folder/lib/libsluice_host.a" -ldnnl -lzfp -ljpeg -lpng -lz -lgomp -lpthread
+  build/bin/sluicec "test/models/deep/$2/model.onnx" --init=kaiming --emit=source -o "$folder/program.cpp" "${@:3}"
+  compile_sanitized "$1" "$folder/program.cpp" "$folder/program"
 }
 
 # The threads around the steps: two that read images (so large a batch is worth it), one that writes a checkpoint of every step, evaluations between.
@@ -47,25 +49,35 @@ train_on_images() {
     --steps 5 --checkpoint "$folder/run" --checkpoint-every 1 --keep-checkpoints 2 --evaluate "imagefolder:$folder/images" --evaluate-every 2 --best loss --patience 9
 }
 
-# Two processes that train one model: sums, norms and shares of both, checkpoints, going on, and a rank that is killed. MPI is not checked: it
-# frees little of what it takes, and its threads are not seen.
+# Two processes that train one model: sums, norms and shares of both, checkpoints, going on, and a rank that is killed; dropout with evaluations; states
+# in files. MPI is not checked: it frees little of what it takes, and its threads are not seen.
 train_ranks() {
   local sanitizer=$1 status=0
   local mpirun=(env "ASAN_OPTIONS=$ASAN_OPTIONS:detect_leaks=0" "TSAN_OPTIONS=$TSAN_OPTIONS:ignore_noninstrumented_modules=1" SLUICE_DELAY=1 OMPI_ALLOW_RUN_AS_ROOT=1
     OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl=self,vader OMPI_MCA_btl_vader_single_copy_mechanism=none mpirun -q --oversubscribe --bind-to none -n 2)
-  [ -f "$folder/lib/libsluice_mpi.a" ] || {
+  local cxx=mpicxx libraries=$folder/lib/libsluice_mpi.a train=("${mpirun[@]}" "$folder/program" --threads 1)
+  local texts=(--data test/models/tiny/gpt/data --evaluate test/models/tiny/gpt/data)
+  [ -f "$libraries" ] || {
     say "no MPI: ranks are not checked"
     return
   }
-  say "training on two ranks under -fsanitize=$sanitizer"
-  cxx=mpicxx libraries=$folder/lib/libsluice_mpi.a sanitized_program "$sanitizer" residual --batch=4 --ranks=mpi --accumulate --clip-norm --optimizer=adam \
-    --batch-norm=synchronized,ranks=2 --shard=states,ranks=2 --memory-budget=75%act --host-budget=unlimited
+  say "training on two ranks under -fsanitize=$sanitizer: dropout, targets that do not count, shares of states"
+  rm -rf "$folder/gpt"
+  build/bin/sluicec test/models/tiny/gpt/model.onnx --batch=2 --ranks=mpi --accumulate --loss=token-cross-entropy --ignore-index=3 --optimizer=adamw --adapter=lora,rank=2,dropout=0.3 \
+    --shard=states,ranks=2 --emit=project -o "$folder/gpt"
+  compile_sanitized "$sanitizer" "$folder/gpt/program.cpp" "$folder/gpt/gpt"
+  "${mpirun[@]}" "$folder/gpt/gpt" --threads 1 "${texts[@]}" --steps 4 --accumulate 2 --shuffle --evaluate-every 2
+  say "training on two ranks under -fsanitize=$sanitizer: states and activations in files"
+  sanitized_program "$sanitizer" vgg --batch=4 --ranks=mpi --optimizer=adam --shard=states,ranks=2 --strategy=vdnn-all --host-budget=storage --state-home=storage
+  "${train[@]}" --data synthetic --steps 3 --offload-to "$folder/slots"
+  say "training on two ranks under -fsanitize=$sanitizer: BatchNorm of both, shares of gradients, checkpoints, a rank that is killed"
+  sanitized_program "$sanitizer" residual --batch=4 --ranks=mpi --accumulate --clip-norm --optimizer=adam --batch-norm=synchronized,ranks=2 --shard=gradients,ranks=2 --memory-budget=75%act \
+    --host-budget=unlimited
   rm -rf "$folder/run"
-  local train=("${mpirun[@]}" "$folder/program" --data synthetic --accumulate 2 --clip-norm 1 --threads 1
-    --checkpoint "$folder/run" --checkpoint-every 1 --offload-to "$folder/slots")
+  train+=(--data synthetic --accumulate 2 --clip-norm 1 --checkpoint "$folder/run" --checkpoint-every 1 --offload-to "$folder/slots")
   "${train[@]}" --steps 4
   "${train[@]}" --steps 6 --resume "$folder/run"
-  /usr/bin/python3 test/execute/inputs/end_rank.py SIGKILL 1 "$folder/killed.jsonl" failed "${train[@]}" --steps 100000 --log "$folder/killed.jsonl" 2>"$folder/killed" || status=$?
+  /usr/bin/python3 test/execute/inputs/end_rank.py SIGKILL 1 "$folder/killed.jsonl" failed "${train[@]}" --steps 100000 --force --log "$folder/killed.jsonl" 2>"$folder/killed" || status=$?
   cat "$folder/killed"
   [ "$status" = 0 ] && ! grep -E 'ERROR: AddressSanitizer|runtime error|WARNING: ThreadSanitizer' "$folder/killed"
 }

@@ -3,6 +3,7 @@
 #include "passes/analysis/Reductions.h"
 
 #include "ir/Train.h"
+#include "runtime/Ranks.h"
 
 #include "llvm/ADT/MapVector.h"
 
@@ -32,7 +33,11 @@ class Walk {
 public:
   Walk(ModuleOp module)
       : several(module->hasAttr(train::ranksAttribute)), shares(module->hasAttr(train::sharesAttribute)),
-        jointNorms(module->hasAttr(train::normRanksAttribute)) {}
+        gradientShares(module->hasAttr(train::gradientSharesAttribute)),
+        jointNorms(module->hasAttr(train::normRanksAttribute)) {
+    if (auto least = module->getAttrOfType<IntegerAttr>(train::sharesAttribute))
+      leastRanks = static_cast<int>(least.getInt());
+  }
 
   LogicalResult run(sched::ProgramOp program) {
     for (auto run : program.getBody().getOps<RunOp>()) {
@@ -41,6 +46,7 @@ public:
         return error(run) << (run.getRole() == sched::Role::Reduce ? "sums" : "gathers")
                           << " over ranks in a program for one";
       if (failed(run.getKernel().starts_with("synchronize_") ? synchronize(run)
+                 : run.getKernel() == "shares_norm"          ? takeNorm(run)
                  : run.getRole() == sched::Role::Reduce      ? reduce(run)
                  : run.getRole() == sched::Role::Gather      ? gather(run)
                                                              : others(run)))
@@ -55,10 +61,12 @@ public:
   }
 
 private:
-  bool isSummed(Value buffer) {
+  bool isWrittenBy(Value buffer, StringRef kernel) {
     RunOp writer = writers.lookup(buffer);
-    return writer && writer.getKernel() == "all_reduce";
+    return writer && writer.getKernel() == kernel;
   }
+  bool isShare(Value buffer) { return isWrittenBy(buffer, "reduce_scatter"); }
+  bool isSummed(Value buffer) { return isWrittenBy(buffer, "all_reduce") || isShare(buffer); }
   bool isJoint(Value buffer) {
     RunOp writer = writers.lookup(buffer);
     return writer && writer.getKernel().starts_with("synchronize_");
@@ -95,10 +103,30 @@ private:
     for (size_t i = 0; i < sums; ++i) {
       if (isSummed(run.getIns()[i]) || isJoint(run.getIns()[i])) // V9
         return error(run) << "sums '" << nameOf(run.getIns()[i]) << "', which all ranks have summed already";
-      if (run.inType(i) != run.outType(i)) // V9
+      const bool scatters = run.getKernel() == "reduce_scatter";
+      if (scatters && !gradientShares) // V9
+        return error(run) << "scatters '" << nameOf(run.getIns()[i]) << "', of which each rank updates all";
+      if (scatters ? run.outType(i) != shareOf(run.inType(i)) : run.inType(i) != run.outType(i)) // V9
         return error(run) << "sums " << run.inType(i) << " of '" << nameOf(run.getIns()[i]) << "' into "
                           << run.outType(i);
     }
+    return success();
+  }
+
+  /// What a rank has room for of a tensor.
+  RankedTensorType shareOf(RankedTensorType whole) const {
+    return RankedTensorType::get({sluice::shareOf(whole.getNumElements(), 0, leastRanks).count},
+                                 whole.getElementType());
+  }
+
+  /// The room is the last buffer, as that of sums.
+  LogicalResult takeNorm(RunOp run) {
+    if (run.getRole() != sched::Role::Reduce) // V9
+      return error(run) << "meets other ranks where it runs as " << sched::stringifyRole(run.getRole());
+    if (!isShare(run.getIns()[0])) // V9
+      return error(run) << "takes the norm of '" << nameOf(run.getIns()[0]) << "', which is no share of a sum";
+    if (run.getIns().size() > 1 && isVariable(run.getIns().back()))
+      rooms.insert(run.getIns().back());
     return success();
   }
 
@@ -117,6 +145,10 @@ private:
     for (Value in : run.getIns().slice(first, several ? count : 0))
       if (!isSummed(in)) // V9
         return error(run) << "reads '" << nameOf(in) << "' before all ranks have summed it";
+    for (Value in : run.getIns())
+      if (isShare(in) != (gradientShares && run.getKernel() == "update" && in == run.getIns()[0])) // V9
+        return error(run) << (isShare(in) ? "reads a share of '" : "updates a share by all of '") << nameOf(in)
+                          << (isShare(in) ? "' as if it were all" : "'");
     if (run.getKernel() == "update_statistics" && several) // V9
       return error(run) << "updates running statistics by this rank's batch alone";
     for (Value in : run.getIns()) {
@@ -137,7 +169,8 @@ private:
     return success();
   }
 
-  const bool several, shares, jointNorms;
+  const bool several, shares, gradientShares, jointNorms;
+  int leastRanks = 1; ///< where there are shares
   llvm::DenseMap<Value, RunOp> writers;
   llvm::MapVector<Value, RunOp> updated; ///< parameters, by this rank alone so far
   llvm::SmallDenseSet<Value, 2> rooms;

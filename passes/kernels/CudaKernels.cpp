@@ -43,6 +43,7 @@ static int64_t scratchOf(const arguments::SynchronizedNorm &s, int64_t) {
 }
 static int64_t scratchOf(const arguments::Lamb &, int64_t) { return cuda::lambScratch; }
 static int64_t scratchOf(const arguments::GradientNorm &, int64_t) { return cuda::normScratch; }
+static int64_t scratchOf(const arguments::SharesNorm &, int64_t) { return cuda::normScratch; }
 
 static int64_t fusedWorkspace(train::FusedOp region) {
   if (region.getSums() == 0)

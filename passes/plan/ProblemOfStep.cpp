@@ -7,6 +7,7 @@
 #include "passes/planner/Simulate.h"
 
 #include "ir/RuntimeTypes.h"
+#include "runtime/Collective.h"
 
 using namespace mlir;
 using namespace sluice;
@@ -20,6 +21,18 @@ int ranksThatMeet(Operation *op) {
     return static_cast<int>(statistics.getRanks());
   auto sums = dyn_cast<SynchronizeSumsOp>(op);
   return sums ? static_cast<int>(sums.getRanks()) : 0;
+}
+
+/// The bytes of which each of the ranks that meet sends or gets its share: of a norm those of its sums alone, the ends
+/// of parts besides being few.
+int64_t gatheredBytes(Operation *op) {
+  if (isa<SharesNormOp>(op))
+    return static_cast<int64_t>(leastNormParts * sizeof(double));
+  auto scattered = dyn_cast<ReduceScatterOp>(op);
+  int64_t sum = 0;
+  for (Value value : scattered ? ValueRange(scattered.getXs()) : ValueRange(op->getResults()))
+    sum += bytes(value.getType());
+  return sum;
 }
 
 /// Builds one problem. Buffers come first, since ops list them by number, then what needs both: which buffers are
@@ -116,10 +129,10 @@ private:
     }
     if (sched::factsOf(cast<HasKernel>(op).role()).together) {
       auto sum = dyn_cast<AllReduceOp>(op);
-      for (Value made : sum ? ValueRange(sum.getSums()) : ValueRange(op->getResults()))
-        (sum ? planned.summed : planned.gathered) += bytes(made.getType());
+      for (Value made : sum ? ValueRange(sum.getSums()) : ValueRange())
+        planned.summed += bytes(made.getType());
       planned.group = ranksThatMeet(op);
-      planned.gathered *= std::max(1, planned.group); // each has as much
+      planned.gathered = sum ? 0 : gatheredBytes(op) * std::max(1, planned.group); // each has as much
       planned.exchange = std::exchange(planned.seconds, 0);
     }
     planned.reads = transient(storages.reads(op));

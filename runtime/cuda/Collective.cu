@@ -13,12 +13,7 @@ namespace {
 
 constexpr int mostSums = 24; ///< of a rank's batches: more than an int of batches has use for
 
-/// Floats on their way between a tensor and where several of them are packed.
-struct Moved {
-  const float *from;
-  float *to;
-  int64_t count;
-};
+using Moved = FloatCopy; ///< between a tensor and where several of them are packed
 
 /// What floats are multiplied by on their way.
 struct Scaling {
@@ -141,6 +136,33 @@ void allReduce(Stream &stream, const Tensor &room, TensorList xs, TensorList ys,
     else if (ranks)
       ranks->onDevices()->add(all.packed, static_cast<size_t>(all.elements), stream.native(), awaited);
     moveAll(native(stream), all.out, {false, false}, state);
+  });
+}
+
+// What is sent is multiplied on its way into the room, as xs may be read by others, too.
+void reduceScatter(Stream &stream, const Tensor &room, TensorList xs, TensorList ys, bool weighted, Node node) {
+  const Session &session = stream.session;
+  checkScattered(node, session, room, xs, ys, weighted);
+  std::vector<ScatteredSum> all;
+  for (size_t i = 0; i < xs.count; ++i)
+    all.push_back({stream.data<float>(xs.first[i]), stream.data<float>(ys.first[i]), xs.first[i].shape.elements()});
+  const FloatRange place{stream.data<float>(room), room.shape.elements()};
+  if (!session.state.lastBatch())
+    return;
+  Ranks *ranks = session.ranks;
+  if (!ranks)
+    throw std::invalid_argument(std::string("'") + node.name + "' has shares of one process");
+  const DeviceState *state = deviceState(stream);
+  const Awaited awaited = {"the sum over all ranks", node.name, session.state.step};
+  stream.launch(node.as(OpRole::Reduce), "reduce_scatter", [&] {
+    for (const ScatterRound &round : roundsOfShares(*ranks, all, place, weighted)) {
+      moveAll(native(stream), round.copies, {weighted, false}, state);
+      ranks->onDevices()->exchange(round.messages, stream.native(), awaited);
+      for (const ScatterRound::Sum &sum : round.sums)
+        if (sum.leaves.count > 0)
+          treeKernel<<<blocksFor(sum.leaves.count, blockThreads), blockThreads, 0, native(stream)>>>(sum.leaves, sum.to,
+                                                                                                     true, state);
+    }
   });
 }
 

@@ -4,6 +4,7 @@
 #include "runtime/cuda/Cut.h"
 #include "runtime/cuda/Device.h"
 #include "runtime/cuda/Gather.h"
+#include "runtime/kernels/SumMessages.h"
 
 namespace sluice {
 
@@ -26,17 +27,17 @@ struct Pointers {
 
   Pointers() = default;
   Pointers(Stream &stream, ParameterId id, const Tensor &w, const Tensor &dw, const Tensor &norm, const Tensor &first,
-           const Tensor &second, Share share)
+           const Tensor &second, UpdatedShare share)
       : w(stream.data<float>(w) + share.first), first(first.present ? stream.data<float>(first) : this->w),
-        second(second.present ? stream.data<float>(second) : this->first), dw(stream.data<float>(dw) + share.first),
+        second(second.present ? stream.data<float>(second) : this->first), dw(stream.data<float>(dw) + share.gradient),
         norm(stream.data<float>(norm)), count(share.count), group(stream.session.groupOf(id)),
-        width(share.first % 4 == 0 ? 4 : 1) {}
+        width(share.first % 4 == 0 && share.gradient % 4 == 0 ? 4 : 1) {}
 };
 
 /// Of an update with states of their own.
 Pointers pointersOf(Stream &stream, Node node, ParameterId id, const Tensor &w, const Tensor &dw, const Tensor &norm,
                     const Tensor &first, const Tensor &second) {
-  const Share share = updatedShare(stream.session, node, w.shape, dw, {first, second});
+  const UpdatedShare share = updatedShare(stream.session, node, w.shape, dw, {first, second});
   return {stream, id, w, dw, norm, first, second, share};
 }
 
@@ -133,6 +134,20 @@ __global__ void squaresPart(const float *gradient, int64_t count, double *partia
   sum = blockSum(sum, shared);
   if (threadIdx.x == 0)
     partials[blockIdx.x] = sum;
+}
+
+/// As squaresPart() of the whole gradient, of the parts that one rank adds up.
+__global__ void squaresOfShare(NormParts own, double *partials, const DeviceState *state) {
+  __shared__ double shared[blockThreads / 32];
+  const UpdateFactors f = state->update;
+  const int64_t part = own.first + blockIdx.x, count = own.begin(part + 1) - own.begin(part);
+  const float *data = own.data(part);
+  double sum = 0;
+  for (int64_t i = threadIdx.x; i < count; i += blockThreads)
+    sum += squareOf(f.elementOf(data[i]));
+  sum = blockSum(sum, shared);
+  if (threadIdx.x == 0)
+    partials[part] = sum;
 }
 
 __global__ void joinNorm(const double *partials, const float *before, float *norm) {
@@ -260,7 +275,7 @@ Lamb::Lamb(Node node, Shape w) : Kernel(node), w(w) { workspace = static_cast<si
 void Lamb::update(Stream &stream, ParameterId id, const Tensor &w, const Tensor &dw, const Tensor &norm,
                   const Tensor &expAvg, const Tensor &expAvgSq, const Tensor &scratch) const {
   checkUpdate(node, this->w, {w, dw, expAvg, expAvgSq});
-  const Pointers p(stream, id, w, dw, norm, expAvg, expAvgSq, {0, w.shape.elements()});
+  const Pointers p(stream, id, w, dw, norm, expAvg, expAvgSq, {{0, w.shape.elements()}, 0});
   double *weights = stream.data<double>(scratch), *directions = weights + cuda::normParts;
   auto *ratio = reinterpret_cast<float *>(directions + cuda::normParts);
   const DeviceState *state = deviceState(stream);
@@ -285,6 +300,38 @@ void GradientNorm::run(Stream &stream, const Tensor &gradient, const Tensor &bef
   const DeviceState *state = deviceState(stream);
   stream.launch(node.as(OpRole::Update), "gradient_norm", [&] {
     squaresPart<<<cuda::normParts, blockThreads, 0, native(stream)>>>(pg, count, partials, state);
+    joinNorm<<<1, blockThreads, 0, native(stream)>>>(partials, others, result);
+  });
+}
+
+SharesNorm::SharesNorm(Node node, int64_t elements) : Kernel(node), elements(elements) {
+  workspace = static_cast<size_t>(cuda::normScratch);
+}
+
+void SharesNorm::run(Stream &stream, const Tensor &gradient, const Tensor &before, const Tensor &room,
+                     const Tensor &norm, const Tensor &scratch) const {
+  static_assert(cuda::normParts >= leastNormParts, "the room has place for a part");
+  const Session &session = stream.session;
+  checkNormShare(node, session, elements, gradient, room);
+  if (!session.state.lastBatch())
+    return;
+  const float *pg = stream.data<float>(gradient), *others = stream.data<float>(before);
+  float *result = stream.data<float>(norm);
+  double *partials = stream.data<double>(scratch);
+  DeviceRanks &devices = *session.ranks->onDevices();
+  const NormShare share = normShare(*session.ranks, pg, elements, cuda::normParts, stream.data<float>(room), partials);
+  const DeviceState *state = deviceState(stream);
+  const Awaited awaited = {"the norm of the gradient", node, session.state.step};
+  stream.launch(Node(node).as(OpRole::Reduce), "shares_norm", [&] {
+    if (share.begun.count > 0)
+      checkCuda(cudaMemcpyAsync(share.begun.to, share.begun.from,
+                                static_cast<size_t>(share.begun.count) * sizeof(float), cudaMemcpyDeviceToDevice,
+                                native(stream)),
+                "cannot copy a part of a gradient");
+    devices.exchange(share.ends, stream.native(), awaited);
+    if (const auto blocks = static_cast<unsigned>(share.own.end - share.own.first))
+      squaresOfShare<<<blocks, blockThreads, 0, native(stream)>>>(share.own, partials, state);
+    devices.exchange(share.partials, stream.native(), awaited);
     joinNorm<<<1, blockThreads, 0, native(stream)>>>(partials, others, result);
   });
 }

@@ -6,6 +6,7 @@
 #include "runtime/kernels/SumMessages.h"
 
 #include <algorithm>
+#include <stdexcept>
 
 namespace sluice {
 
@@ -134,6 +135,34 @@ void allReduce(Stream &stream, const Tensor &room, TensorList xs, TensorList ys,
                   for (size_t i = 0; i < all.xs.size(); ++i)
                     sumInTree({all.xs[i]}, weights.empty() ? nullptr : weights.data(), factor, all.ys[i],
                               all.counts[i]);
+                });
+}
+
+void reduceScatter(Stream &stream, const Tensor &room, TensorList xs, TensorList ys, bool weighted, Node node) {
+  const Session &session = stream.session;
+  checkScattered(node, session, room, xs, ys, weighted);
+  std::vector<ScatteredSum> all;
+  for (size_t i = 0; i < xs.count; ++i)
+    all.push_back({stream.data<float>(xs.first[i]), stream.data<float>(ys.first[i]), xs.first[i].shape.elements()});
+  const FloatRange place{stream.data<float>(room), room.shape.elements()};
+  if (!session.state.lastBatch())
+    return;
+  Ranks *ranks = session.ranks;
+  if (!ranks)
+    throw std::invalid_argument(std::string("'") + node.name + "' has shares of one process");
+  const Awaited awaited = {"the sum over all ranks", node.name, session.state.step};
+  stream.launch(node.as(OpRole::Reduce), "reduce_scatter",
+                [ranks, all = std::move(all), place, awaited, factor = session.state.meanFactor,
+                 weights = weighted ? session.unitWeights : std::vector<float>()] {
+                  std::vector<const float *> leaves(static_cast<size_t>(ranks->size()));
+                  for (const ScatterRound &round : roundsOfShares(*ranks, all, place, /*copies=*/false)) {
+                    ranks->exchange(round.messages, awaited);
+                    for (const ScatterRound::Sum &sum : round.sums) {
+                      for (int rank = 0; rank < ranks->size(); ++rank)
+                        leaves[static_cast<size_t>(rank)] = sum.leaves.of(rank);
+                      sumInTree(leaves, weights.empty() ? nullptr : weights.data(), factor, sum.to, sum.leaves.count);
+                    }
+                  }
                 });
 }
 

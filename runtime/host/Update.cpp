@@ -4,6 +4,7 @@
 
 #include "runtime/host/LineSum.h"
 #include "runtime/host/Parallel.h"
+#include "runtime/kernels/SumMessages.h"
 #include "runtime/kernels/UpdateRules.h"
 
 namespace sluice {
@@ -12,7 +13,7 @@ namespace {
 
 constexpr int64_t grain = 1 << 15;
 /// Ranges of a sum; their number is the same for any number of threads.
-constexpr int64_t parts = 64;
+constexpr int64_t parts = leastNormParts;
 
 /// The tensors of an update, from where it begins. States that a rule has not are the one before, or w, which it leaves
 /// alone.
@@ -22,9 +23,9 @@ struct Pointers {
   int64_t count;
 
   Pointers(Stream &stream, const Tensor &w, const Tensor &dw, const Tensor &norm, const Tensor &first,
-           const Tensor &second, Share share)
+           const Tensor &second, UpdatedShare share)
       : w(stream.data<float>(w) + share.first), first(first.present ? stream.data<float>(first) : this->w),
-        second(second.present ? stream.data<float>(second) : this->first), dw(stream.data<float>(dw) + share.first),
+        second(second.present ? stream.data<float>(second) : this->first), dw(stream.data<float>(dw) + share.gradient),
         norm(stream.data<float>(norm)), count(share.count) {}
 };
 
@@ -58,16 +59,25 @@ UpdateFactors factorsOf(const Stream &stream, ParameterId id, bool decoupled = f
   return UpdateFactors(stream.session.state).of(stream.session.groupOf(id), decoupled);
 }
 
+double sumOfParts(const double *partials) {
+  double total = 0;
+  for (int64_t part = 0; part < parts; ++part)
+    total += partials[part];
+  return total;
+}
+
 /// Sum of value(i) over [0, count), in an order that depends on count alone.
 template <typename Value> double sumOver(int64_t count, double *partials, Value &&value) {
   parallelFor(parts, [&](int64_t part) {
     const int64_t begin = count * part / parts;
     partials[part] = lineSum(count * (part + 1) / parts - begin, [&](int64_t i) { return value(begin + i); });
   });
-  double total = 0;
-  for (int64_t part = 0; part < parts; ++part)
-    total += partials[part];
-  return total;
+  return sumOfParts(partials);
+}
+
+/// Of those parts and of what was before them.
+float joinedNorm(const double *partials, const float *before) {
+  return static_cast<float>(std::sqrt((before ? squareOf(*before) : 0) + sumOfParts(partials)));
 }
 
 } // namespace
@@ -148,9 +158,40 @@ void GradientNorm::run(Stream &stream, const Tensor &gradient, const Tensor &bef
   double *partials = stream.data<double>(scratch);
   const int64_t count = gradient.shape.elements();
   stream.launch(node.as(OpRole::Update), "gradient_norm", [=, limit = stream.session.state.clipValue] {
-    const double sum = sumOver(count, partials, [&](int64_t i) { return squareOf(clippedElement(pg[i], limit)); });
-    *result = static_cast<float>(std::sqrt((others ? squareOf(*others) : 0) + sum));
+    sumOver(count, partials, [&](int64_t i) { return squareOf(clippedElement(pg[i], limit)); });
+    *result = joinedNorm(partials, others);
   });
+}
+
+SharesNorm::SharesNorm(Node node, int64_t elements) : Kernel(node), elements(elements) {
+  workspace = parts * sizeof(double);
+}
+
+void SharesNorm::run(Stream &stream, const Tensor &gradient, const Tensor &before, const Tensor &room,
+                     const Tensor &norm, const Tensor &scratch) const {
+  const Session &session = stream.session;
+  checkNormShare(node, session, elements, gradient, room);
+  if (!session.state.lastBatch())
+    return;
+  const float *pg = stream.data<float>(gradient), *others = stream.data<float>(before);
+  float *result = stream.data<float>(norm), *place = stream.data<float>(room);
+  double *partials = stream.data<double>(scratch);
+  const Awaited awaited = {"the norm of the gradient", node, session.state.step};
+  stream.launch(Node(node).as(OpRole::Reduce), "shares_norm",
+                [=, ranks = session.ranks, count = elements, limit = session.state.clipValue] {
+                  const NormShare norm = normShare(*ranks, pg, count, parts, place, partials);
+                  const NormParts &own = norm.own;
+                  std::copy(norm.begun.from, norm.begun.from + norm.begun.count, norm.begun.to);
+                  ranks->exchange(norm.ends, awaited);
+                  parallelFor(own.end - own.first, [&](int64_t i) {
+                    const int64_t part = own.first + i;
+                    const float *data = own.data(part);
+                    partials[part] = lineSum(own.begin(part + 1) - own.begin(part),
+                                             [&](int64_t at) { return squareOf(clippedElement(data[at], limit)); });
+                  });
+                  ranks->exchange(norm.partials, awaited);
+                  *result = joinedNorm(partials, others);
+                });
 }
 
 void accumulateGradient(Stream &stream, const Tensor &dw, const Tensor &sum, Node node) {

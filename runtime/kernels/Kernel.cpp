@@ -19,20 +19,25 @@ void checkUpdate(const char *node, const Shape &w, std::initializer_list<Tensor>
                                   " elements of gradient or state");
 }
 
-Share updatedShare(const Session &session, const char *node, const Shape &w, const Tensor &dw,
-                   std::initializer_list<Tensor> states) {
-  checkUpdate(node, w, {dw});
+UpdatedShare updatedShare(const Session &session, const char *node, const Shape &w, const Tensor &dw,
+                          std::initializer_list<Tensor> states) {
   if (!session.sharesStates) {
+    checkUpdate(node, w, {dw});
     checkUpdate(node, w, states);
-    return {0, w.elements()};
+    return {{0, w.elements()}, 0};
   }
   const Share share = shareOf(w.elements(), session.state.rank, session.state.ranks);
-  for (const Tensor &state : states)
-    if (state.present && state.shape.elements() < share.count)
-      throw std::invalid_argument(std::string("update of '") + node + "': states of " +
-                                  std::to_string(state.shape.elements()) + " elements for a share of " +
+  const bool isWhole = dw.shape.elements() == w.elements();
+  const auto check = [&](const Tensor &tensor, const char *what) {
+    if (tensor.present && tensor.shape.elements() < share.count)
+      throw std::invalid_argument(std::string("update of '") + node + "': " + what + " of " +
+                                  std::to_string(tensor.shape.elements()) + " elements for a share of " +
                                   std::to_string(share.count));
-  return share;
+  };
+  check(dw, "a gradient");
+  for (const Tensor &state : states)
+    check(state, "states");
+  return {share, isWhole ? share.first : 0};
 }
 
 void checkStatistics(const char *node, const Shape &x) {

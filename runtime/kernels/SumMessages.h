@@ -63,6 +63,68 @@ struct FloatRange {
   int64_t count;
 };
 
+/// A tensor of which each rank gets its share of the sum over all ranks, at y.
+struct ScatteredSum {
+  const float *x;
+  float *y;
+  int64_t count;
+};
+
+/// Floats that are copied.
+struct FloatCopy {
+  const float *from;
+  float *to;
+  int64_t count;
+};
+
+/// Some elements of the shares of such tensors, as many as the room holds what comes of them: this rank sends others
+/// theirs and receives its own, then adds up its leaves.
+struct ScatterRound {
+  std::vector<FloatCopy> copies; ///< of what is sent and of this rank's own, before the messages
+  std::vector<Message> messages;
+  struct Sum {
+    Leaves leaves;
+    float *to;
+  };
+  std::vector<Sum> sums;
+};
+
+/// One after the other; all ranks have as many. `copies`: what is sent lies in the room first, so that it can be
+/// multiplied on its way; then the room is roomOfShares(elements, true).
+std::vector<ScatterRound> roundsOfShares(const Ranks &ranks, const std::vector<ScatteredSum> &tensors, FloatRange room,
+                                         bool copies);
+
+/// Throws std::invalid_argument naming `node` where the room is too small for reduceScatter(), or a y for its share.
+void checkScattered(const char *node, const Session &session, const Tensor &room, TensorList xs, TensorList ys,
+                    bool weighted);
+
+/// Which of the `parts` of a gradient, each of elements [n * i / parts, n * (i + 1) / parts), a rank adds up that has a
+/// share of it: those that begin in its share.
+struct NormParts {
+  int64_t first, end;
+  const float *share;
+  int64_t shareFirst, elements, parts;
+  const float *last; ///< where the last of them lies that ends in the shares of others; null: none does
+
+  SLUICE_KERNEL int64_t begin(int64_t part) const { return elements * part / parts; }
+  SLUICE_KERNEL const float *data(int64_t part) const {
+    return last && part == end - 1 ? last : share + (begin(part) - shareFirst);
+  }
+};
+
+/// What it sends and receives for that.
+struct NormShare {
+  NormParts own;
+  FloatCopy begun;               ///< of the last part to the room, before the messages; empty where it is all here
+  std::vector<Message> ends;     ///< of parts, to the room
+  std::vector<Message> partials; ///< by which each rank gets the sums of all parts
+};
+/// Throws std::invalid_argument naming `node` where there are no other ranks, or the gradient or the room is too small.
+void checkNormShare(const char *node, const Session &session, int64_t elements, const Tensor &gradient,
+                    const Tensor &room);
+NormShare normShare(const Ranks &ranks, const float *share, int64_t elements, int64_t parts, float *room,
+                    double *partials);
+
 /// By which each rank gets from each other one the share of these that that one has.
 std::vector<Message> messagesOfShares(const Ranks &ranks, const std::vector<FloatRange> &tensors);
 

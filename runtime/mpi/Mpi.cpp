@@ -57,10 +57,8 @@ void refuseUnconnected() {
 
 std::optional<MpiPlace> joinProcesses() {
   const bool launched = anyOf({"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "PMI_SIZE", "MPI_LOCALNRANKS"});
-  if (!launched) {
-    refuseUnconnected();
+  if (!launched)
     return std::nullopt;
-  }
   int provided = 0, number = 0, count = 1;
   if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided) != MPI_SUCCESS)
     throw UsageError("MPI cannot be initialized");
@@ -68,7 +66,6 @@ std::optional<MpiPlace> joinProcesses() {
   MPI_Comm_size(MPI_COMM_WORLD, &count);
   if (count == 1) {
     MPI_Finalize();
-    refuseUnconnected();
     return std::nullopt;
   }
   if (provided < MPI_THREAD_MULTIPLE)
@@ -80,6 +77,8 @@ std::optional<MpiPlace> joinProcesses() {
 
 std::unique_ptr<Ranks> joinMpi() {
   const std::optional<MpiPlace> place = joinProcesses();
+  if (!place)
+    refuseUnconnected();
   return place ? std::make_unique<MpiRanks>(*place) : nullptr;
 }
 

@@ -19,7 +19,7 @@ namespace sluice {
 struct MpiPlace {
   int number, count;
 };
-/// Begins MPI where mpirun or srun has started several processes, else nothing. Throws as joinMpi().
+/// Begins MPI where it connects several processes that mpirun or srun has started, else nothing.
 std::optional<MpiPlace> joinProcesses();
 
 class MpiRanks : public Ranks {

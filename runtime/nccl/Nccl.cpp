@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages between the memories of GPUs. Calls of a group are one kernel of NCCL, which waits for its peers on the
-// device; inside a capture they become nodes of the graph.
+// Ranks that MPI starts: who they are, and what all of them check before NCCL connects them.
 #include "runtime/nccl/Nccl.h"
 
 #include "runtime/Errors.h"
 #include "runtime/cuda/Device.h"
 
-#include <algorithm>
 #include <cstring>
 
 namespace sluice {
@@ -21,14 +19,9 @@ static int localNumber(int number) {
   return local;
 }
 
-NcclRanks::NcclRanks(MpiPlace place) : MpiRanks(place) { chooseDevice(localNumber(place.number)); }
-
-void NcclRanks::check(ncclResult_t result, const Awaited &awaited) const {
-  if (result == ncclSuccess)
-    return;
-  const char *said = ncclGetLastError(communicator);
-  throw RankFailed(text("NCCL cannot go on with ", awaited.text(), ": ", ncclGetErrorString(result),
-                        said && *said ? std::string("; ") + said : ""));
+NcclRanks::NcclRanks(MpiPlace place)
+    : MpiRanks(place), devices(place.number, place.count, [this](const Awaited &awaited) { setWaiting(awaited, -1); }) {
+  chooseDevice(localNumber(place.number));
 }
 
 /// NCCL knows no two ranks of one GPU, and says so where it may log alone.
@@ -50,76 +43,18 @@ void NcclRanks::connectDevices() {
   checkDevices();
   ncclUniqueId id{};
   if (rank() == 0)
-    check(ncclGetUniqueId(&id), awaited);
+    devices.check(ncclGetUniqueId(&id), awaited);
   const std::vector<char> ids = gather(&id, sizeof id, awaited); // that of rank 0 is first
   std::memcpy(&id, ids.data(), sizeof id);
-  ncclComm_t made = nullptr;
-  waitFor(awaited);
-  check(ncclCommInitRank(&made, size(), id, rank()), awaited);
-  communicator = made;
-  exchangeOnce();
-  waitFor({""});
+  devices.connect(id, awaited);
 }
 
-/// NCCL allocates what two ranks need when they talk first. The arenas are allocated once it has.
-void NcclRanks::exchangeOnce() {
-  const Awaited awaited = {"the first message of all ranks"};
-  const auto bytes = static_cast<size_t>(size() + 1) * sizeof(float);
-  void *memory = nullptr;
-  cudaStream_t stream = nullptr;
-  checkCuda(cudaMalloc(&memory, bytes), "cannot allocate what ranks send first");
-  checkCuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cannot create a stream");
-  checkCuda(cudaMemsetAsync(memory, 0, bytes, stream), "cannot clear what ranks send first");
-  auto *floats = static_cast<float *>(memory);
-  std::vector<Message> messages;
-  for (int peer = 0; peer < size(); ++peer)
-    if (peer != rank()) {
-      messages.push_back({peer, floats + size(), sizeof(float), true});
-      messages.push_back({peer, floats + peer, sizeof(float), false});
-    }
-  exchange(messages, stream, awaited);
-  add(floats, static_cast<size_t>(size()), stream, awaited);
-  checkCuda(cudaStreamSynchronize(stream), "failed while ranks sent their first message");
-  cudaStreamDestroy(stream);
-  cudaFree(memory);
-}
-
-void NcclRanks::exchange(const std::vector<Message> &messages, void *stream, const Awaited &awaited) {
-  if (std::all_of(messages.begin(), messages.end(), [](const Message &message) { return message.bytes == 0; }))
-    return;
-  const auto on = static_cast<cudaStream_t>(stream);
-  check(ncclGroupStart(), awaited);
-  ncclResult_t failed = ncclSuccess; // a group that has begun is ended
-  for (const Message &message : messages)
-    if (message.bytes > 0 && failed == ncclSuccess)
-      failed = message.sends ? ncclSend(message.data, message.bytes, ncclInt8, message.peer, communicator, on)
-                             : ncclRecv(message.data, message.bytes, ncclInt8, message.peer, communicator, on);
-  const ncclResult_t ended = ncclGroupEnd();
-  check(failed != ncclSuccess ? failed : ended, awaited);
-}
-
-void NcclRanks::add(float *values, size_t count, void *stream, const Awaited &awaited) {
-  check(ncclAllReduce(values, values, count, ncclFloat32, ncclSum, communicator, static_cast<cudaStream_t>(stream)),
-        awaited);
-}
-
-std::string NcclRanks::lostBetweenDevices() {
-  ncclResult_t state = ncclSuccess;
-  const ncclComm_t asked = communicator;
-  if (!asked || ncclCommGetAsyncError(asked, &state) != ncclSuccess || state == ncclSuccess || state == ncclInProgress)
-    return "";
-  const char *said = ncclGetLastError(asked);
-  return text("NCCL cannot go on: ", ncclGetErrorString(state), said && *said ? std::string("; ") + said : "");
-}
-
-// Graphs that have its messages are gone by now.
 void NcclRanks::finish() {
-  if (const ncclComm_t own = communicator.exchange(nullptr))
-    check(ncclCommDestroy(own), {"the end of NCCL on all ranks"});
+  devices.disconnect();
   MpiRanks::finish();
 }
 
-std::unique_ptr<Ranks> joinNccl() {
+std::unique_ptr<Ranks> joinWithMpi() {
   const std::optional<MpiPlace> place = joinProcesses();
   return place ? std::make_unique<NcclRanks>(*place) : nullptr;
 }

@@ -67,6 +67,9 @@ void Team::adapt(Arguments &arguments, const Program &program) {
     return;
   for (const auto &[flag, value] : givenFlags(arguments))
     flags += text(flags.empty() ? "" : " ", flag, value.empty() ? "" : "=", value);
+  if (arguments.dumpGradients && program.sharesGradients)
+    throw UsageError("--dump-gradients writes whole gradients, of which each process has a share: compile again with "
+                     "sluicec --shard=states,ranks=N");
   if (arguments.profileErrors)
     throw UsageError("--profile-errors is for one process: start the program without mpirun");
   arguments.leads = leads();

@@ -1082,6 +1082,58 @@ func.func @all_reduce_c1_type(%g: tensor<3xf32>, %b: tensor<2xf32>) {
 
 // -----
 
+func.func @reduce_scatter_c1(%g: tensor<3xf32>, %room: tensor<8xf32>) {
+  // expected-error @below {{makes 1 values of 2; it sums one tensor or more, and makes a value of each and of its room}}
+  %share = train.reduce_scatter %g in %room : (tensor<3xf32>, tensor<8xf32>) -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @reduce_scatter_c1_share(%g: tensor<3xf32>, %b: tensor<2x2xf32>) {
+  // expected-error @below {{makes 'tensor<4xf32>' as a share of 'tensor<2x2xf32>'}}
+  %shares:2 = train.reduce_scatter %g, %b : (tensor<3xf32>, tensor<2x2xf32>) -> (tensor<2xf32>, tensor<4xf32>)
+  return
+}
+
+// -----
+
+func.func @reduce_scatter_c1_room(%g: tensor<3xf32>, %room: tensor<8xf32>) {
+  // expected-error @below {{makes 'tensor<9xf32>' of a room of 'tensor<8xf32>'}}
+  %share:2 = train.reduce_scatter %g in %room : (tensor<3xf32>, tensor<8xf32>) -> (tensor<2xf32>, tensor<9xf32>)
+  return
+}
+
+// -----
+
+func.func @shares_norm_c1(%g: tensor<2xf32>, %room: tensor<8xf32>) {
+  // expected-error @below {{makes 'tensor<f32>'; it makes a scalar, and its room where it has one}}
+  %norm = train.shares_norm %g in %room {elements = 4 : i64} : (tensor<2xf32>, tensor<8xf32>) -> tensor<f32>
+  return
+}
+
+// -----
+
+func.func @shares_norm_c1_share(%g: tensor<4xf32>) {
+  // expected-error @below {{has 'tensor<4xf32>' as a share of 4 elements}}
+  %norm = train.shares_norm %g {elements = 4 : i64} : (tensor<4xf32>) -> tensor<f32>
+  return
+}
+
+// -----
+
+train.variable @w role(parameter) init(zero) : tensor<2x3xf32>
+train.variable @m role(optimizer) init(zero) : tensor<3xf32>
+func.func @update_c1_share(%g: tensor<2xf32>) {
+  %w = train.read @w : tensor<2x3xf32>
+  %m = train.read @m : tensor<3xf32>
+  // expected-error @below {{has a gradient of 'tensor<2xf32>' for 'w', which is 'tensor<2x3xf32>'}}
+  %new:2 = train.update(%g, %w, %m) rule(sgd) {sharded} : tensor<2xf32> of tensor<2x3xf32> keeping tensor<3xf32>
+  return
+}
+
+// -----
+
 func.func @all_gather_c1() {
   // expected-error @below {{makes 0 values of 0; it gathers one parameter or more, and makes a value of each}}
   train.all_gather : () -> ()

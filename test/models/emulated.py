@@ -23,6 +23,11 @@ def libraries(build):
     return ["-x", "none", f"{build}/lib/libsluice_cuda_emulated.a", "-ljpeg", "-lpng", "-lz", "-lpthread"]
 
 
+def launched_libraries(build):
+    """The same of programs without MPI, which a launcher like torchrun starts."""
+    return ["-x", "none", f"{build}/lib/libsluice_launched_emulated.a"]
+
+
 def ranks_libraries(build):
     """Of programs for several processes, before libraries(build); compiled by mpicxx, which knows those of MPI."""
     return ["-x", "none", f"{build}/lib/libsluice_nccl_emulated.a", f"{build}/lib/libsluice_mpi.a"]

@@ -138,6 +138,38 @@ module attributes {train.ranks = "ordered", train.shares = 4 : i64} {
 
 // -----
 
+// With shares of gradients each rank gets the longest of three shares of each sum; norms are taken of shares by all ranks together, and only then does anything read them. Rooms: of the
+// sum, twice 40 elements and 1024 more, as what is sent is weighted there; of a norm a part of 64.
+// CHECK-LABEL: module attributes {train.clip_norm, train.gradient_shares, train.ranks = "fast", train.shares = 3 : i64}
+// PLACE-LABEL: module attributes {train.clip_norm, train.gradient_shares, train.ranks = "fast", train.shares = 3 : i64}
+module attributes {train.clip_norm, train.gradient_shares, train.ranks = "fast", train.shares = 3 : i64} {
+  train.variable @w role(parameter) init(zero) : tensor<4x8xf32>
+  train.variable @b role(parameter) init(zero) : tensor<1x8xf32>
+  // CHECK: func.func @step
+  // PLACE: train.variable @"train/room" role(gradient) init(zero) : tensor<2128xf32>
+  func.func @step(%x: tensor<2x8xf32>, %target: tensor<2xi64>) -> tensor<f32> {
+    %b = train.read @b : tensor<1x8xf32>
+    %w = train.read @w : tensor<4x8xf32>
+    %h = train.add %x, %b : (tensor<2x8xf32>, tensor<1x8xf32>) -> tensor<2x8xf32>
+    %l = train.matmul %h, %w {transpose_b = true} : (tensor<2x8xf32>, tensor<4x8xf32>) -> tensor<2x4xf32>
+    %loss = train.softmax_cross_entropy %l, %target : (tensor<2x4xf32>, tensor<2xi64>) -> tensor<f32>
+    // CHECK: [[SHARES:%.*]]:2 = train.reduce_scatter %{{.*}}, %{{.*}} {train.backward = {{.*}}, weighted} : (tensor<4x8xf32>, tensor<1x8xf32>) -> (tensor<11xf32>, tensor<3xf32>)
+    // CHECK: [[NORM:%.*]] = train.shares_norm [[SHARES]]#0 {elements = 32 : i64, train.backward = {{.*}}} : (tensor<11xf32>) -> tensor<f32>
+    // CHECK: [[ALL:%.*]] = train.shares_norm [[SHARES]]#1 behind [[NORM]] {elements = 8 : i64, train.backward = {{.*}}} : (tensor<3xf32>, tensor<f32>) -> tensor<f32>
+    // CHECK-DAG: train.update([[SHARES]]#0, {{.*}}norm([[ALL]]) rule(sgd) {sharded, {{.*}} : tensor<11xf32> of tensor<4x8xf32> keeping tensor<11xf32>
+    // CHECK-DAG: train.update([[SHARES]]#1, {{.*}}norm([[ALL]]) rule(sgd) {sharded, {{.*}} : tensor<3xf32> of tensor<1x8xf32> keeping tensor<3xf32>
+    // CHECK: train.all_gather
+    // CHECK: return {{.*}}, [[ALL]]
+    // PLACE: [[ROOM:%.*]] = train.read @"train/room"
+    // PLACE: [[SUMS:%.*]]:3 = train.reduce_scatter {{.*}} in [[ROOM]] {{.*}}train.in_place = array<i64: -1, -1, 2>
+    // PLACE: [[NORMS:%.*]]:2 = train.shares_norm [[SUMS]]#0 in [[SUMS]]#2 {{.*}}train.in_place = array<i64: -1, 1>
+    // PLACE: train.shares_norm [[SUMS]]#1 behind [[NORMS]]#0 in [[NORMS]]#1 {{.*}}train.in_place = array<i64: -1, 2>
+    return %loss : tensor<f32>
+  }
+}
+
+// -----
+
 // Synchronized: a batch's loss is weighed, its gradients are not; running statistics are those of four ranks, of one in four units. Fuse then puts the meetings between what each rank
 // has of its own and what reads what all four have.
 // CHECK-LABEL: module attributes {train.norm_ranks = 4 : i64, train.ranks = "ordered"}

@@ -478,3 +478,170 @@ sched.program @v3_race device(1536) host(0) base(1024) {
   sched.wait compute %d1
 }
 }
+
+// -----
+
+// Each rank gets its share of the sum, of which all take the norm, and updates that.
+#f = #sched.call<"", [], "run">
+
+module attributes {train.gradient_shares, train.ranks = "ordered", train.shares = 2 : i64} {
+sched.program @gradient_shares device(2048) host(0) base(1024) {
+  %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
+  %w = sched.buffer "w" device bytes(256) variable(@w) at(256)
+  %m = sched.buffer "m" device bytes(256) variable(@m) at(512)
+  %room = sched.buffer "room" device bytes(256) variable(@room) at(768)
+  %g = sched.buffer "g" device bytes(256) at(1024) live(1, 4)
+  %share = sched.buffer "share" device bytes(128) at(1280) live(2, 4)
+  %norm = sched.buffer "norm" device bytes(4) at(1536) live(2, 4)
+  sched.run compute "f" ins() outs(%g : tensor<64xf32>, %loss : tensor<f32>) versions [] -> [1, 1] calls [#f]
+  %r1 = sched.record compute "ready"
+  sched.wait comm %r1
+  sched.run comm "reduce_scatter" ins(%g : tensor<64xf32>, %room : tensor<64xf32>) outs(%share : tensor<32xf32>, %room : tensor<64xf32>) versions [1, 0] -> [1, 1] calls [#f] role(reduce)
+  sched.run comm "shares_norm" ins(%share : tensor<32xf32>, %room : tensor<64xf32>) outs(%norm : tensor<f32>, %room : tensor<64xf32>) versions [1, 1] -> [1, 2] calls [#f] role(reduce)
+  %d1 = sched.record comm "done"
+  sched.wait compute %d1
+  sched.run compute "update" ins(%share : tensor<32xf32>, %norm : tensor<f32>, %w : tensor<64xf32>) outs(%w : tensor<64xf32>) versions [1, 1, 0] -> [1] calls [#f] role(update) attributes {parameter = @w}
+  %r2 = sched.record compute "ready"
+  sched.wait comm %r2
+  sched.run comm "all_gather" ins(%w : tensor<64xf32>) outs(%w : tensor<64xf32>) versions [1] -> [2] calls [#f] role(gather)
+  %d2 = sched.record comm "done"
+  sched.wait compute %d2
+}
+}
+
+// -----
+
+// Where ranks have all of each gradient.
+#f = #sched.call<"", [], "run">
+
+module attributes {train.ranks = "ordered", train.shares = 2 : i64} {
+sched.program @v9_scatters device(2048) host(0) base(1024) {
+  %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
+  %w = sched.buffer "w" device bytes(256) variable(@w) at(256)
+  %m = sched.buffer "m" device bytes(256) variable(@m) at(512)
+  %room = sched.buffer "room" device bytes(256) variable(@room) at(768)
+  %g = sched.buffer "g" device bytes(256) at(1024) live(1, 4)
+  %share = sched.buffer "share" device bytes(128) at(1280) live(2, 4)
+  %norm = sched.buffer "norm" device bytes(4) at(1536) live(2, 4)
+  sched.run compute "f" ins() outs(%g : tensor<64xf32>, %loss : tensor<f32>) versions [] -> [1, 1] calls [#f]
+  %r1 = sched.record compute "ready"
+  sched.wait comm %r1
+  // expected-error @below {{V9: '' scatters 'g', of which each rank updates all}}
+  sched.run comm "reduce_scatter" ins(%g : tensor<64xf32>, %room : tensor<64xf32>) outs(%share : tensor<32xf32>, %room : tensor<64xf32>) versions [1, 0] -> [1, 1] calls [#f] role(reduce)
+  sched.run comm "shares_norm" ins(%share : tensor<32xf32>, %room : tensor<64xf32>) outs(%norm : tensor<f32>, %room : tensor<64xf32>) versions [1, 1] -> [1, 2] calls [#f] role(reduce)
+  %d1 = sched.record comm "done"
+  sched.wait compute %d1
+  sched.run compute "update" ins(%share : tensor<32xf32>, %norm : tensor<f32>, %w : tensor<64xf32>) outs(%w : tensor<64xf32>) versions [1, 1, 0] -> [1] calls [#f] role(update) attributes {parameter = @w}
+  %r2 = sched.record compute "ready"
+  sched.wait comm %r2
+  sched.run comm "all_gather" ins(%w : tensor<64xf32>) outs(%w : tensor<64xf32>) versions [1] -> [2] calls [#f] role(gather)
+  %d2 = sched.record comm "done"
+  sched.wait compute %d2
+}
+}
+
+// -----
+
+// Of another length than the shares.
+#f = #sched.call<"", [], "run">
+
+module attributes {train.gradient_shares, train.ranks = "ordered", train.shares = 2 : i64} {
+sched.program @v9_length device(2048) host(0) base(1024) {
+  %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
+  %w = sched.buffer "w" device bytes(256) variable(@w) at(256)
+  %m = sched.buffer "m" device bytes(256) variable(@m) at(512)
+  %room = sched.buffer "room" device bytes(256) variable(@room) at(768)
+  %g = sched.buffer "g" device bytes(256) at(1024) live(1, 3)
+  %share = sched.buffer "share" device bytes(64) at(1280) live(2, 3)
+  %norm = sched.buffer "norm" device bytes(4) at(1536) live(3, 3)
+  sched.run compute "f" ins() outs(%g : tensor<64xf32>, %loss : tensor<f32>) versions [] -> [1, 1] calls [#f]
+  %r1 = sched.record compute "ready"
+  sched.wait comm %r1
+  // expected-error @below {{V9: '' sums 'tensor<64xf32>' of 'g' into 'tensor<16xf32>'}}
+  sched.run comm "reduce_scatter" ins(%g : tensor<64xf32>, %room : tensor<64xf32>) outs(%share : tensor<16xf32>, %room : tensor<64xf32>) versions [1, 0] -> [1, 1] calls [#f] role(reduce)
+  %d1 = sched.record comm "done"
+  sched.wait compute %d1
+  sched.run compute "f" ins(%w : tensor<64xf32>) outs(%norm : tensor<f32>) versions [0] -> [1] calls [#f]
+}
+}
+
+// -----
+
+// A norm of all of a gradient as if it were a share.
+#f = #sched.call<"", [], "run">
+
+module attributes {train.gradient_shares, train.ranks = "ordered", train.shares = 2 : i64} {
+sched.program @v9_norm device(2048) host(0) base(1024) {
+  %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
+  %w = sched.buffer "w" device bytes(256) variable(@w) at(256)
+  %m = sched.buffer "m" device bytes(256) variable(@m) at(512)
+  %room = sched.buffer "room" device bytes(256) variable(@room) at(768)
+  %g = sched.buffer "g" device bytes(256) at(1024) live(1, 4)
+  %share = sched.buffer "share" device bytes(128) at(1280) live(2, 4)
+  %norm = sched.buffer "norm" device bytes(4) at(1536) live(2, 4)
+  sched.run compute "f" ins() outs(%g : tensor<64xf32>, %loss : tensor<f32>) versions [] -> [1, 1] calls [#f]
+  %r1 = sched.record compute "ready"
+  sched.wait comm %r1
+  sched.run comm "reduce_scatter" ins(%g : tensor<64xf32>, %room : tensor<64xf32>) outs(%share : tensor<32xf32>, %room : tensor<64xf32>) versions [1, 0] -> [1, 1] calls [#f] role(reduce)
+  // expected-error @below {{V9: '' takes the norm of 'g', which is no share of a sum}}
+  sched.run comm "shares_norm" ins(%g : tensor<64xf32>, %room : tensor<64xf32>) outs(%norm : tensor<f32>, %room : tensor<64xf32>) versions [1, 1] -> [1, 2] calls [#f] role(reduce)
+  %d1 = sched.record comm "done"
+  sched.wait compute %d1
+  sched.run compute "f" ins(%w : tensor<64xf32>) outs(%m : tensor<64xf32>) versions [0] -> [1] calls [#f]
+}
+}
+
+// -----
+
+// A rank's own norm of its share.
+#f = #sched.call<"", [], "run">
+
+module attributes {train.gradient_shares, train.ranks = "ordered", train.shares = 2 : i64} {
+sched.program @v9_own_norm device(2048) host(0) base(1024) {
+  %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
+  %w = sched.buffer "w" device bytes(256) variable(@w) at(256)
+  %m = sched.buffer "m" device bytes(256) variable(@m) at(512)
+  %room = sched.buffer "room" device bytes(256) variable(@room) at(768)
+  %g = sched.buffer "g" device bytes(256) at(1024) live(1, 3)
+  %share = sched.buffer "share" device bytes(128) at(1280) live(2, 3)
+  %norm = sched.buffer "norm" device bytes(4) at(1536) live(3, 3)
+  sched.run compute "f" ins() outs(%g : tensor<64xf32>, %loss : tensor<f32>) versions [] -> [1, 1] calls [#f]
+  %r1 = sched.record compute "ready"
+  sched.wait comm %r1
+  sched.run comm "reduce_scatter" ins(%g : tensor<64xf32>, %room : tensor<64xf32>) outs(%share : tensor<32xf32>, %room : tensor<64xf32>) versions [1, 0] -> [1, 1] calls [#f] role(reduce)
+  %d1 = sched.record comm "done"
+  sched.wait compute %d1
+  // expected-error @below {{V9: '' reads a share of 'share' as if it were all}}
+  sched.run compute "gradient_norm" ins(%share : tensor<32xf32>) outs(%norm : tensor<f32>) versions [1] -> [1] calls [#f] role(update)
+}
+}
+
+// -----
+
+// An update by all of a gradient that was summed whole.
+#f = #sched.call<"", [], "run">
+
+module attributes {train.gradient_shares, train.ranks = "ordered", train.shares = 2 : i64} {
+sched.program @v9_whole device(2048) host(0) base(1024) {
+  %loss = sched.buffer "loss" device bytes(4) result(0) at(0)
+  %w = sched.buffer "w" device bytes(256) variable(@w) at(256)
+  %m = sched.buffer "m" device bytes(256) variable(@m) at(512)
+  %room = sched.buffer "room" device bytes(256) variable(@room) at(768)
+  %g = sched.buffer "g" device bytes(256) at(1024) live(1, 3)
+  %share = sched.buffer "share" device bytes(128) at(1280) live(3, 3)
+  %norm = sched.buffer "norm" device bytes(4) at(1536) live(3, 3)
+  sched.run compute "f" ins() outs(%g : tensor<64xf32>, %loss : tensor<f32>) versions [] -> [1, 1] calls [#f]
+  %r1 = sched.record compute "ready"
+  sched.wait comm %r1
+  sched.run comm "all_reduce" ins(%g : tensor<64xf32>) outs(%g : tensor<64xf32>) versions [1] -> [2] calls [#f] role(reduce)
+  %d1 = sched.record comm "done"
+  sched.wait compute %d1
+  // expected-error @below {{V9: '' updates a share by all of 'g'}}
+  sched.run compute "update" ins(%g : tensor<64xf32>, %w : tensor<64xf32>) outs(%w : tensor<64xf32>) versions [2, 0] -> [1] calls [#f] role(update) attributes {parameter = @w}
+  %r2 = sched.record compute "ready"
+  sched.wait comm %r2
+  sched.run comm "all_gather" ins(%w : tensor<64xf32>) outs(%w : tensor<64xf32>) versions [1] -> [2] calls [#f] role(gather)
+  %d2 = sched.record comm "done"
+  sched.wait compute %d2
+}
+}

@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a step of several ranks takes beside one of one process, each on one core with the same batch a rank.
 
-    tools/bench/ranks.py [--sluicec build/bin/sluicec] [--model MODEL.onnx] [--batch 8] [--ranks 2] [--steps 6] [--rounds 3] [--torch PYTHON]
+    tools/bench/ranks.py [--sluicec build/bin/sluicec] [--model MODEL.onnx] [--batch 8] [--ranks 2] [--steps 6] [--rounds 3] [--optimizer sgd|adam] [--torch PYTHON] [--priority N]
 
-Programs for one process, alone and while other cores have as much to do, and for several with ordered sums and with fast ones, as one rank and as RANKS of them, run one after the other, ROUNDS times. A figure
-is the fastest step of all rounds, the first one of each left out: other work can only add to it. Prints a row for each, with the bytes that a
-program announced, those that it touched, and those that its whole process had resident at most. --torch also runs PyTorch's ResNet-50 (ranks_torch.py)."""
+Programs for one process, alone and while other cores have as much to do, and for several with ordered sums and with fast ones, as one rank and as RANKS of them, and with shares of states and of gradients, run one
+after the other, ROUNDS times. A figure is the fastest step of all rounds, the first one of each left out: other work can only add to it. Prints a row for each, with the bytes that a
+program announced, those that it touched, and those that its whole process had resident at most. --torch also runs PyTorch's ResNet-50 (ranks_torch.py), by DDP and by FSDP. --priority runs what is measured, and
+that alone, at this real-time priority."""
 import argparse
 import json
 import os
@@ -20,10 +21,13 @@ ENVIRONMENT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": 
                "OMPI_MCA_btl_vader_single_copy_mechanism": "none"}
 
 
+PRIORITY = []  # what stands before measured commands
+
+
 def run(command, log):
     """Fastest step in ms; bytes announced, touched and resident."""
     log.unlink(missing_ok=True)
-    said = subprocess.run([*command, "--log", log], check=True, capture_output=True, text=True, env={**os.environ, **ENVIRONMENT}).stdout
+    said = subprocess.run([*PRIORITY, *command, "--log", log], check=True, capture_output=True, text=True, env={**os.environ, **ENVIRONMENT}).stdout
     events = [json.loads(line) for line in log.open()]
     steps = [event["ms"] for event in events if event["event"] == "step"][1:]
     start, end = events[0], events[-1]
@@ -33,7 +37,7 @@ def run(command, log):
 
 def run_beside(program, train, ranks, folder):
     """One process on the first core while others, which know nothing of it, have one each."""
-    others = [subprocess.Popen(["taskset", "-c", str(core), program, *train[:-1], "1000000"], stdout=subprocess.DEVNULL)
+    others = [subprocess.Popen([*PRIORITY, "taskset", "-c", str(core), program, *train[:-1], "1000000"], stdout=subprocess.DEVNULL)
               for core in range(1, ranks)]
     try:
         return run(["taskset", "-c", "0", program, *train], folder / "log.jsonl")
@@ -43,12 +47,13 @@ def run_beside(program, train, ranks, folder):
             other.wait()
 
 
-def torch(python, ranks, options, folder):
+def torch(python, ranks, options, folder, *more):
     """The same of PyTorch, which announces nothing."""
     store = folder / "store"
     store.unlink(missing_ok=True)
-    words = [python, ROOT / "tools/bench/ranks_torch.py"]
-    processes = [subprocess.Popen([*words, str(rank), str(ranks), store, str(options.batch), str(options.steps)], stdout=subprocess.PIPE)
+    words = [*PRIORITY, python, ROOT / "tools/bench/ranks_torch.py"]
+    processes = [subprocess.Popen([*words, str(rank), str(ranks), store, str(options.batch), str(options.steps), "224", options.optimizer, *more],
+                                  stdout=subprocess.PIPE)
                  for rank in range(ranks)]
     said = [process.communicate()[0] for process in processes]
     one = json.loads(said[0])
@@ -63,13 +68,18 @@ def main():
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--steps", type=int, default=6)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--optimizer", choices=["sgd", "adam"], default="sgd")
     parser.add_argument("--torch", type=pathlib.Path)
+    parser.add_argument("--priority")
     options = parser.parse_args()
+    PRIORITY.extend(["chrt", "-f", options.priority] if options.priority else [])
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         flags = {"single": [], "ordered": ["--ranks=mpi"], "fast": ["--ranks=mpi", "--reduce=fast"]}
+        for what in ("states", "gradients"):
+            flags[what] = ["--ranks=mpi", f"--shard={what},ranks={options.ranks}"]
         for name, more in flags.items():
-            subprocess.run([options.sluicec, options.model, f"--batch={options.batch}", "--threads=1", "--init=kaiming", *more,
+            subprocess.run([options.sluicec, options.model, f"--batch={options.batch}", "--threads=1", "--init=kaiming", f"--optimizer={options.optimizer}", *more,
                             "-o", folder / name], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         train = ["--data", "synthetic", "--lr", "0.001", "--threads", "1", "--steps", str(options.steps)]
         alone, together = ["taskset", "-c", "0"], ["mpirun", "-q", "--bind-to", "core", "-n", str(options.ranks)]
@@ -78,10 +88,13 @@ def main():
                 f"one process beside {options.ranks - 1} of its like": lambda: run_beside(folder / "single", train, options.ranks, folder),
                 "1 rank, ordered": lambda: run([*alone, folder / "ordered", *train], log),
                 f"{options.ranks} ranks, ordered": lambda: run([*together, folder / "ordered", *train], log),
-                f"{options.ranks} ranks, fast": lambda: run([*together, folder / "fast", *train], log)}
+                f"{options.ranks} ranks, fast": lambda: run([*together, folder / "fast", *train], log),
+                f"{options.ranks} ranks, shares of states": lambda: run([*together, folder / "states", *train], log),
+                f"{options.ranks} ranks, shares of gradients": lambda: run([*together, folder / "gradients", *train], log)}
         if options.torch:
             rows["PyTorch, one process"] = lambda: torch(options.torch, 1, options, folder)
             rows[f"PyTorch DDP, gloo, {options.ranks} processes"] = lambda: torch(options.torch, options.ranks, options, folder)
+            rows[f"PyTorch FSDP, gloo, {options.ranks} processes"] = lambda: torch(options.torch, options.ranks, options, folder, "fsdp")
         measured = {name: [] for name in rows}
         for _ in range(options.rounds):
             for name, measure in rows.items():

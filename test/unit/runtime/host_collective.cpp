@@ -161,6 +161,103 @@ TEST(Collective, SharesOfAnUpdateAreGathered) {
   }
 }
 
+/// Runs `body(rank, mail)` as so many ranks.
+template <typename Body> void asRanks(int ranks, Body &&body) {
+  Mail mail;
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank)
+    threads.emplace_back([&, rank] { body(rank, mail); });
+  for (std::thread &thread : threads)
+    thread.join();
+}
+
+// Of two tensors in one message, weighted, where their shares are as long, shorter than the first rank's, or nothing,
+// and where the room holds a part of them at a time: what allReduce() leaves there.
+TEST(Collective, EachRankGetsItsShareOfTheSum) {
+  for (const auto &[ranks, first, second] :
+       {std::tuple(2, 10, 1), {3, 1000, 7}, {5, 3, 4}, {3, 600000, 2}, {4, 8, 8}}) {
+    const int64_t counts[] = {first, second};
+    asRanks(ranks, [&, all = ranks](int rank, Mail &mail) {
+      Harness h(size_t(16) << 20);
+      ThreadRanks others(rank, all, mail);
+      h.session.ranks = &others;
+      StepState &state = h.session.state;
+      state.rank = rank, state.ranks = all, state.step = 1, state.meanFactor = 0.37f;
+      for (int unit = 0; unit < all; ++unit)
+        h.session.unitWeights.push_back(weightOf(unit));
+      std::vector<Tensor> xs, sums, shares;
+      for (const int64_t count : counts) {
+        xs.push_back(h.tensor({count})), sums.push_back(h.tensor({count}));
+        shares.push_back(h.tensor({shareOf(count, 0, all).count}));
+        h.session.write(xs.back(), partOf(rank, static_cast<size_t>(count)).data());
+      }
+      const Tensor room = h.tensor({roomOfSum(1, first + second, true)});
+      for (size_t i = 0; i < 2; ++i)
+        allReduce(h.session.communication, room, {xs[i]}, {sums[i]}, true, true, true, "x");
+      const Tensor wide = h.tensor({roomOfShares(first + second, true)});
+      reduceScatter(h.session.communication, wide, {xs[0], xs[1]}, {shares[0], shares[1]}, true, "x");
+      h.session.synchronize();
+      for (size_t i = 0; i < 2; ++i) {
+        const Share share = shareOf(counts[i], rank, all);
+        Floats whole(static_cast<size_t>(counts[i])), own(static_cast<size_t>(shares[i].shape.elements()));
+        h.session.read(sums[i], whole.data());
+        h.session.read(shares[i], own.data());
+        for (int64_t at = 0; at < share.count; ++at)
+          ASSERT_EQ(own[static_cast<size_t>(at)], whole[static_cast<size_t>(share.first + at)])
+              << all << " ranks, element " << at << " of " << counts[i];
+      }
+    });
+  }
+}
+
+// Parts end in the share of the next rank, of several, or nowhere; some ranks have no part, or no element.
+TEST(Collective, NormOfSharesHasTheBitsOfTheWhole) {
+  for (const int64_t count : {1, 2, 63, 64, 65, 1000, 4099})
+    for (const int ranks : {2, 3, 7, 70}) {
+      const Numbers gradient = randomNumbers(static_cast<size_t>(count), 3);
+      Harness alone;
+      const Tensor whole = alone.tensor({count}), expected = alone.tensor({}), others = alone.tensor({}),
+                   partials = alone.tensor({2 * leastNormParts});
+      alone.write(whole, gradient), alone.write(others, {0.75});
+      alone.session.state.clipValue = 0.9f;
+      GradientNorm("x", {count}).run(alone.session.compute, whole, others, expected, partials);
+      asRanks(ranks, [&](int rank, Mail &mail) {
+        Harness h(size_t(1) << 18);
+        ThreadRanks team(rank, ranks, mail);
+        h.session.ranks = &team;
+        StepState &state = h.session.state;
+        state.rank = rank, state.ranks = ranks, state.clipValue = 0.9f;
+        const Share own = shareOf(count, rank, ranks);
+        const Tensor share = h.tensor({shareOf(count, 0, ranks).count}), before = h.tensor({}), norm = h.tensor({}),
+                     room = h.tensor({roomOfNorm(count)}), scratch = h.tensor({2 * leastNormParts});
+        Numbers numbers(static_cast<size_t>(share.shape.elements()));
+        std::copy_n(gradient.begin() + own.first, own.count, numbers.begin());
+        h.write(share, numbers), h.write(before, {0.75});
+        SharesNorm("x", count).run(h.session.communication, share, before, room, norm, scratch);
+        EXPECT_EQ(h.read(norm), alone.read(expected)) << count << " elements, rank " << rank << " of " << ranks;
+      });
+    }
+}
+
+TEST(Collective, SharesAreChecked) {
+  Harness h;
+  h.session.state.ranks = 2;
+  const Tensor x = h.tensor({8}), share = h.tensor({4}), small = h.tensor({3}),
+               room = h.tensor({roomOfShares(8, false)});
+  const auto scatter = [&](const Tensor &place, const Tensor &to, bool weighted) {
+    reduceScatter(h.session.communication, place, {x}, {to}, weighted, "x");
+  };
+  EXPECT_THROW(scatter(room, small, false), std::invalid_argument);
+  EXPECT_THROW(scatter(x, share, false), std::invalid_argument);
+  EXPECT_THROW(scatter(room, share, true), std::invalid_argument);
+  EXPECT_THROW(scatter(room, share, false), std::invalid_argument); // there is nobody else
+  const auto norm = [&](const Tensor &own) {
+    SharesNorm("x", 8).run(h.session.communication, own, none, room, h.tensor({}), h.tensor({2 * leastNormParts}));
+  };
+  EXPECT_THROW(norm(small), std::invalid_argument);
+  EXPECT_THROW(norm(share), std::invalid_argument);
+}
+
 TEST(Collective, RoomIsChecked) {
   Harness h;
   const Tensor x = h.tensor({8}), room = h.tensor({8});

@@ -195,7 +195,10 @@ size_t bytesOf(size_t count, ncclDataType_t type) { return count * (type == nccl
 ncclResult_t ncclGetUniqueId(ncclUniqueId *id) {
   static int made = 0;
   *id = {};
-  snprintf(id->internal, sizeof id->internal, "/sluice-nccl-%d-%d", static_cast<int>(getpid()), ++made);
+  if (const char *address = getenv("NCCL_COMM_ID")) // where rank 0 listens: the same for all ranks
+    snprintf(id->internal, sizeof id->internal, "/sluice-nccl-%s", address);
+  else
+    snprintf(id->internal, sizeof id->internal, "/sluice-nccl-%d-%d", static_cast<int>(getpid()), ++made);
   return ncclSuccess;
 }
 
