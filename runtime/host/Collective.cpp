@@ -141,15 +141,11 @@ void allReduce(Stream &stream, const Tensor &room, TensorList xs, TensorList ys,
 void reduceScatter(Stream &stream, const Tensor &room, TensorList xs, TensorList ys, bool weighted, Node node) {
   const Session &session = stream.session;
   checkScattered(node, session, room, xs, ys, weighted);
-  std::vector<ScatteredSum> all;
-  for (size_t i = 0; i < xs.count; ++i)
-    all.push_back({stream.data<float>(xs.first[i]), stream.data<float>(ys.first[i]), xs.first[i].shape.elements()});
+  std::vector<ScatteredSum> all = scatteredSums(stream, xs, ys);
   const FloatRange place{stream.data<float>(room), room.shape.elements()};
   if (!session.state.lastBatch())
     return;
   Ranks *ranks = session.ranks;
-  if (!ranks)
-    throw std::invalid_argument(std::string("'") + node.name + "' has shares of one process");
   const Awaited awaited = {"the sum over all ranks", node.name, session.state.step};
   stream.launch(node.as(OpRole::Reduce), "reduce_scatter",
                 [ranks, all = std::move(all), place, awaited, factor = session.state.meanFactor,

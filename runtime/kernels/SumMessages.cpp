@@ -118,6 +118,8 @@ std::vector<ScatterRound> roundsOfShares(const Ranks &ranks, const std::vector<S
 
 void checkScattered(const char *node, const Session &session, const Tensor &room, TensorList xs, TensorList ys,
                     bool weighted) {
+  if (!session.ranks)
+    throw std::invalid_argument(std::string("'") + node + "' has shares of one process");
   int64_t elements = 0;
   for (size_t i = 0; i < xs.count && i < ys.count; ++i) {
     const int64_t count = xs.first[i].shape.elements(),

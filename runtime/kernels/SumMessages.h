@@ -94,9 +94,17 @@ struct ScatterRound {
 std::vector<ScatterRound> roundsOfShares(const Ranks &ranks, const std::vector<ScatteredSum> &tensors, FloatRange room,
                                          bool copies);
 
-/// Throws std::invalid_argument naming `node` where the room is too small for reduceScatter(), or a y for its share.
+/// Throws std::invalid_argument naming `node` where there are no other ranks, the room is too small for
+/// reduceScatter(), or a y for its share.
 void checkScattered(const char *node, const Session &session, const Tensor &room, TensorList xs, TensorList ys,
                     bool weighted);
+/// Of what that has checked.
+inline std::vector<ScatteredSum> scatteredSums(const Stream &stream, TensorList xs, TensorList ys) {
+  std::vector<ScatteredSum> all;
+  for (size_t i = 0; i < xs.count; ++i)
+    all.push_back({stream.data<float>(xs.first[i]), stream.data<float>(ys.first[i]), xs.first[i].shape.elements()});
+  return all;
+}
 
 /// Which of the `parts` of a gradient, each of elements [n * i / parts, n * (i + 1) / parts), a rank adds up that has a
 /// share of it: those that begin in its share.
