@@ -68,8 +68,9 @@ LogicalResult PackedMaskOp::verify() { // C1
 
 /// After the wait the raw bytes may be given to others, so that whatever brings the content back has to come later.
 LogicalResult AwaitOp::verify() {
-  if (!isa_and_nonnull<OffloadOp, EncodeOp>(getHandle().getDefiningOp())) // C1
-    return emitOpError() << "waits for a value that neither train.offload nor train.encode gives";
+  auto update = getHandle().getDefiningOp<UpdateOp>();
+  if (!isa_and_nonnull<OffloadOp, EncodeOp>(getHandle().getDefiningOp()) && !(update && update.isAtHome())) // C1
+    return emitOpError() << "waits for a value that neither train.offload nor train.encode nor an update at home gives";
   for (Operation *user : getHandle().getUsers()) // C2
     if (user != getOperation() && isa<AwaitOp, PrefetchOp, DecodeOp>(user) && user->getBlock() == (*this)->getBlock() &&
         user->isBeforeInBlock(*this))

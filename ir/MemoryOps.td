@@ -33,11 +33,11 @@ def Train_OffloadOp : Train_Op<"offload", [DeclareOpInterfaceMethods<Train_Moves
   let results = (outs Train_HostHandle:$handle);
 }
 def Train_AwaitOp : Train_Op<"await", []> {
-  let summary = "from here on, other ops may reuse the bytes that the awaited offload or encode read";
+  let summary = "from here on, other ops may reuse the bytes that the awaited offload, encode or update at home read";
   let description = [{
-    Compute waits here for the copy out, or for the codec stream.
+    Compute waits here for the copy out, for the codec stream, or for what is updated at home.
 
-    - C1: what it waits for is a train.offload or train.encode.
+    - C1: what it waits for is a train.offload, a train.encode or a train.update at home.
     - C2: each of them has one await at most, before its prefetch or decoding.
 
     ```mlir

@@ -56,7 +56,8 @@ def Sched_Stream : I32EnumAttr<"Stream", "queue of work that runs in order", [
     I32EnumAttrCase<"ToDevice", 2, "h2d">,
     I32EnumAttrCase<"Codec", 3, "codec">,
     I32EnumAttrCase<"Storage", 4, "storage">,
-    I32EnumAttrCase<"Communication", 5, "comm">]> {
+    I32EnumAttrCase<"Communication", 5, "comm">,
+    I32EnumAttrCase<"Home", 6, "home">]> {
   let cppNamespace = "::sluice::sched";
 }
 

@@ -95,7 +95,7 @@ def Sched_BufferOp : Sched_Op<"buffer", [DeclareOpInterfaceMethods<OpAsmOpInterf
 }
 
 def Sched_RunOp : Sched_Op<"run", [AttrSizedOperandSegments]> {
-  let summary = "enqueues the kernels of one op on the compute stream, what packs or unpacks a tensor on the codec stream, or what all ranks compute together on the comm stream";
+  let summary = "enqueues the kernels of one op on the compute stream, what packs or unpacks a tensor on the codec stream, what all ranks compute together on the comm stream, or an update in host memory on the home stream";
   let description = [{
     `kernel` is the mnemonic of the train op that it came from, `calls` what that op's HasKernel says; a fused op has its region instead, with its
     `channels` and `sums`. `ins` are read and `outs` written, in the order of the op's operands and results; types are those of the values there
@@ -110,11 +110,11 @@ def Sched_RunOp : Sched_Op<"run", [AttrSizedOperandSegments]> {
     - C1: as many types as buffers in ins and in outs, and where some are pieces, as many firsts.
     - C2: each buffer has exactly the bytes of its type, so that a write leaves nothing of what was there before. Of a piece (`at`) they lie within
       the buffer, and the first is a multiple of 256 bytes into it.
-    - C3: a kernel works on device memory only.
+    - C3: a kernel works on device memory, on the home stream on host memory.
     - C4: scratch is a buffer of its own: not among ins or outs, not persistent.
     - C5: as many versions as buffers in ins and in outs.
-    - C6: kernels run on compute, those with the role encode or decode also on codec, those with the role reduce or gather on comm alone, which has no others; no kernel runs
-      on a copy stream.
+    - C6: kernels run on compute, those with the role encode or decode also on codec, those with the role update also on home, those with the role reduce or gather on
+      comm alone, which has no others; no kernel runs on a copy stream.
     - C7: it has calls, or a region with channels and sums; a channel is one of ins, a sum one of outs.
     - C8: calls name ins and outs that are there, and where there is a scratch, one of them takes it.
     - C9: ids are i64 and among the ins.

@@ -38,9 +38,10 @@ static LogicalResult checkOperands(RunOp op, StringRef list, OperandRange buffer
       return op.emitOpError() << "'" << op.getKernel() << "' takes buffers as static tensors, not " << type;
     if (failed(checkBytes(op, slot, tensor, firstOf(firsts, i))))
       return failure();
-    if (!slot.onDevice()) // C3
-      return op.emitOpError() << "'" << op.getKernel() << "' works on '" << slot.getName()
-                              << "', which is in host memory";
+    const bool atHome = factsOf(op.getStream()).work == sluice::StreamWork::HostKernels;
+    if (slot.getSpace() != (atHome ? Space::Host : Space::Device)) // C3
+      return op.emitOpError() << "'" << op.getKernel() << "' works on '" << slot.getName() << "', which is in "
+                              << sluice::factsOf(idOf(slot.getSpace())).label;
   }
   return success();
 }
@@ -154,6 +155,23 @@ static LogicalResult checkIds(RunOp op) {
   return success();
 }
 
+/// C6
+static bool maySuit(Role role, sluice::StreamWork work) {
+  switch (work) {
+  case sluice::StreamWork::Kernels:
+    return !factsOf(role).together;
+  case sluice::StreamWork::Codecs:
+    return role == Role::Encode || role == Role::Decode;
+  case sluice::StreamWork::Collectives:
+    return factsOf(role).together;
+  case sluice::StreamWork::HostKernels:
+    return role == Role::Update;
+  case sluice::StreamWork::Copies:
+    return false;
+  }
+  return false;
+}
+
 LogicalResult RunOp::verify() {
   if (getInVersions().size() != getIns().size() || getOutVersions().size() != getOuts().size()) // C5
     return emitOpError() << "'" << getKernel() << "' has " << getIns().size() << " ins and " << getOuts().size()
@@ -161,10 +179,7 @@ LogicalResult RunOp::verify() {
   if (failed(checkOperands(*this, "ins", getIns(), getInTypes(), getInFirstsAttr())) ||
       failed(checkOperands(*this, "outs", getOuts(), getOutTypes(), getOutFirstsAttr())))
     return failure();
-  const bool packs = getRole() == Role::Encode || getRole() == Role::Decode, together = factsOf(getRole()).together;
-  const StreamWork work = factsOf(getStream()).work;
-  if (together ? work != StreamWork::Collectives
-               : work != StreamWork::Kernels && !(work == StreamWork::Codecs && packs)) // C6
+  if (!maySuit(getRole(), factsOf(getStream()).work)) // C6
     return emitOpError() << "'" << getKernel() << "' does not run on " << stringifyStream(getStream());
   if (failed(checkRegion(*this)) || failed(checkCalls(*this)) || failed(checkIds(*this)))
     return failure();

@@ -80,6 +80,11 @@ bool sluice::train::isAddressable(Type type) {
   return tensor && tensor.hasStaticShape() && tensor.getRank() <= Shape::maxRank && checkedBytes(tensor);
 }
 
+Type sluice::train::heldTensor(Type type) {
+  auto handle = dyn_cast<HostHandleType>(type);
+  return handle ? Type(handle.getTensor()) : type;
+}
+
 /// Names of the nodes that an op came of, each once, in order: fused ops have several.
 static void collectNames(Location loc, llvm::SmallVectorImpl<llvm::StringRef> &names) {
   if (auto name = dyn_cast<NameLoc>(loc)) {

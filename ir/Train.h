@@ -32,6 +32,8 @@ int64_t bytes(mlir::Type type);
 /// Whether the runtime can hold a tensor of this type: a static shape of at most Shape::maxRank dimensions, with bytes
 /// in an int64_t.
 bool isAddressable(mlir::Type type);
+/// The tensor that a handle holds; any other type is itself.
+mlir::Type heldTensor(mlir::Type type);
 
 /// Which physical order an op wants for those of its operands and results that are images, see LayoutAware.
 enum class LayoutPreference { RowMajor, ChannelsLast, Follow };

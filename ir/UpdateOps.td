@@ -22,9 +22,12 @@ include "ir/GradientOps.td"
 defvar Train_UpdateTraits = [Train_OwnKernel, MemoryEffects<[MemRead<Train_Variables>, MemWrite<Train_Variables>]>,
     Train_ChangesVariables, DeclareOpInterfaceMethods<SymbolUserOpInterface>, Train_Costed];
 
+def Train_FloatOrHandle : AnyTypeOf<[Train_Float, Train_HostHandle]>;
+
 def Train_UpdateOp : Train_Op<"update", Train_UpdateTraits # [AttrSizedOperandSegments,
     DeclareOpInterfaceMethods<Train_ChangesVariables, ["changedPiece"]>, DeclareOpInterfaceMethods<Train_Costed, ["flops", "bytesMoved"]>]> {
-  let extraClassDeclaration = Train_KernelFacts<"Update", object = "_update">.decl # "::std::string launchName();\nbool gathers() { return getRule() != UpdateRule::Lamb; }";
+  let extraClassDeclaration = Train_KernelFacts<"Update", object = "_update">.decl # "::std::string launchName();\nbool gathers() { return getRule() != UpdateRule::Lamb && !isAtHome(); }"
+    # "/// Whether threads of the host run it, on host memory.\nbool isAtHome() { return ::mlir::isa<HostHandleType>(getParameter().getType()); }";
   let summary = "one optimizer step on a parameter, placed right after its gradient";
   let description = [{
     Hyperparameters are run-time flags of the program. With `norm`, that of all gradients, the step clips by it, so that it waits for all of
@@ -38,6 +41,8 @@ def Train_UpdateOp : Train_Op<"update", Train_UpdateTraits # [AttrSizedOperandSe
       alone: each of these is a vector, shorter than the parameter unless that has one element, and so is the gradient where it is a share itself. Rules that look at whole tensors, lamb, and averages have no shares.
     - C4: `first`: the gradient is of some rows of the parameter, along its first dimension, from this one on. They are there, begin at a multiple of 256
       bytes, and are all that the op reads and changes of parameter and states. Of lamb and of shares there are no rows.
+    - C5: at home, all that it takes are handles: threads of the host change parameter and states where they are, in host memory, with a gradient that came
+      there. There are no lamb, no shares and no rows at home.
 
     ```mlir
     %w2, %m2 = train.update(%dw, %w, %m) rule(sgd) : tensor<10x512xf32>
@@ -45,11 +50,13 @@ def Train_UpdateOp : Train_Op<"update", Train_UpdateTraits # [AttrSizedOperandSe
     %w2, %m2 = train.update(%dw, %w, %m) rule(sgd) {sharded} : tensor<10x512xf32> keeping tensor<1280xf32>
     %w2, %m2 = train.update(%dw, %w, %m) rule(sgd) {sharded} : tensor<1280xf32> of tensor<10x512xf32> keeping tensor<1280xf32>
     %w2, %m2 = train.update(%dw, %w, %m) rule(sgd) {first = 5 : i64} : tensor<5x512xf32> of tensor<10x512xf32>
+    %w2, %m2 = train.update(%dw, %w, %m) rule(sgd) : !train.host<tensor<10x512xf32>>
     ```
   }];
-  let arguments = (ins Train_Float:$gradient, Optional<Train_Scalar>:$norm, Train_Float:$parameter, Variadic<Train_Float>:$states,
+  let arguments = (ins Train_FloatOrHandle:$gradient, Optional<AnyTypeOf<[Train_Scalar, Train_HostHandle]>>:$norm, Train_FloatOrHandle:$parameter,
+      Variadic<Train_FloatOrHandle>:$states,
       Train_UpdateRule:$rule, UnitAttr:$averaged, UnitAttr:$sharded, OptionalAttr<I64Attr>:$first);
-  let results = (outs Variadic<Train_Float>:$updated);
+  let results = (outs Variadic<Train_FloatOrHandle>:$updated);
   let assemblyFormat = ?; // the class's
   let hasCustomAssemblyFormat = 1;
 }

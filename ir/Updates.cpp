@@ -33,6 +33,21 @@ static LogicalResult checkRows(UpdateOp op) {
   return success();
 }
 
+/// C5 of an update: everything is at home, or nothing.
+static LogicalResult checkHome(UpdateOp op) {
+  for (Value operand : op.getOperands())
+    if (isa<HostHandleType>(operand.getType()) != op.isAtHome())
+      return op.emitOpError() << "has a parameter of " << op.getParameter().getType() << " and takes "
+                              << operand.getType() << "; at home, all are handles";
+  if (op.isAtHome() && (op.getSharded() || op.getFirst() || op.getRule() == UpdateRule::Lamb))
+    return op.emitOpError() << "has no "
+                            << (op.getSharded() ? "shares"
+                                : op.getFirst() ? "rows"
+                                                : "rule lamb")
+                            << " at home";
+  return success();
+}
+
 // Not in verify(): MLIR asks this when the ops of the module are verified, so that symbols may be looked up.
 LogicalResult UpdateOp::verifySymbolUses(SymbolTableCollection &table) {
   const size_t wanted = stateSuffixes(getRule()).size() + (getAveraged() ? 1 : 0);
@@ -41,7 +56,7 @@ LogicalResult UpdateOp::verifySymbolUses(SymbolTableCollection &table) {
                          << (getAveraged() ? " with an average keeps " : " keeps ") << wanted;
   if (getNumResults() != wanted + 1) // C2
     return emitOpError() << "makes " << getNumResults() << " values of a parameter and " << wanted << " states";
-  if (getSharded() && failed(checkShares(*this)))
+  if (failed(checkHome(*this)) || (getSharded() && failed(checkShares(*this))))
     return failure();
   if (getFirst() && failed(checkRows(*this))) // C4
     return failure();
@@ -71,7 +86,7 @@ LogicalResult UpdateStatisticsOp::verifySymbolUses(SymbolTableCollection &table)
 unsigned CheckGradientsOp::changedOperand(unsigned result) { return result; }
 
 std::optional<VariablePiece> UpdateOp::changedPiece(unsigned) {
-  if (!getFirst())
+  if (!getFirst() || isAtHome())
     return std::nullopt;
   const RankedTensorType rows = ranked(getGradient());
   return VariablePiece{static_cast<int64_t>(*getFirst()) * (bytes(rows) / rows.getDimSize(0)), rows};
@@ -80,15 +95,15 @@ std::optional<VariablePiece> UpdateOp::changedPiece(unsigned) {
 int64_t UpdateOp::flops() {
   int64_t changed = 0;
   for (OpResult result : getResults())
-    changed += elements(getFirst() ? getGradient().getType() : result.getType());
+    changed += elements(heldTensor(getFirst() ? getGradient().getType() : result.getType()));
   return changed;
 }
 
 /// The gradient is read, the rest as well as written.
 int64_t UpdateOp::bytesMoved() {
-  int64_t moved = bytes(getGradient().getType()) + (getNorm() ? bytes(getNorm().getType()) : 0);
+  int64_t moved = bytes(heldTensor(getGradient().getType())) + (getNorm() ? bytes(heldTensor(getNorm().getType())) : 0);
   for (OpResult result : getResults())
-    moved += 2 * (getFirst() ? bytes(getGradient().getType()) : bytes(result.getType()));
+    moved += 2 * bytes(heldTensor(getFirst() ? getGradient().getType() : result.getType()));
   return moved;
 }
 
@@ -115,7 +130,7 @@ ParseResult UpdateOp::parse(OpAsmParser &parser, OperationState &result) {
   SmallVector<OpAsmParser::UnresolvedOperand> values;
   OpAsmParser::UnresolvedOperand norm;
   StringRef rule;
-  RankedTensorType type, whole, kept;
+  Type type, whole, kept;
   const SMLoc start = parser.getCurrentLocation();
   if (parser.parseOperandList(values, OpAsmParser::Delimiter::Paren))
     return failure();
@@ -131,15 +146,20 @@ ParseResult UpdateOp::parse(OpAsmParser &parser, OperationState &result) {
   const std::optional<UpdateRule> known = symbolizeUpdateRule(rule);
   if (!known)
     return parser.emitError(at, "no update rule: ") << rule;
+  const SMLoc typed = parser.getCurrentLocation();
   if (parser.parseOptionalAttrDict(result.attributes) || parser.parseColonType(type))
     return failure();
+  auto tensor = dyn_cast<RankedTensorType>(heldTensor(type));
+  if (!tensor)
+    return parser.emitError(typed, "needs a tensor, or a handle of one, not ") << type;
   whole = type;
   if (succeeded(parser.parseOptionalKeyword("of")) && parser.parseType(whole))
     return failure();
   kept = whole;
   if (succeeded(parser.parseOptionalKeyword("keeping")) && parser.parseType(kept))
     return failure();
-  const auto scalar = RankedTensorType::get({}, type.getElementType());
+  const auto number = RankedTensorType::get({}, tensor.getElementType());
+  const Type scalar = tensor == type ? Type(number) : HostHandleType::get(parser.getContext(), number);
   if (parser.resolveOperand(values[0], type, result.operands) ||
       (clips && parser.resolveOperand(norm, scalar, result.operands)) ||
       parser.resolveOperand(values[1], whole, result.operands) ||

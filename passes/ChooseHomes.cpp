@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What leaves is a share of the bytes of what may: of states first, which travel once a step there and back, then of
-// parameters, which are fetched for each use. The least share with a plan is found by halving, as more of it never
+// parameters, which are fetched for each use; where updates run at home, of both together, as then a gradient travels
+// in their stead. The least share with a plan is found by halving, as more of it never
 // needs more memory; beyond it the time falls while less is done for activations, then rises with what travels.
 #include "passes/ChooseHomes.h"
 
@@ -11,7 +12,22 @@ using namespace sluice;
 
 namespace {
 
+/// Whether parameters leave with their states.
+bool leaveTogether(const PipelineOptions &options) {
+  return options.choosesStates && options.choosesParameters && options.updatesAtHome &&
+         options.stateHome == Space::Host && options.parameterHome == Space::Host;
+}
+
+/// Of both, one after the other.
+int sharesOf(const PipelineOptions &options) {
+  return leaveTogether(options) || options.choosesStates != options.choosesParameters ? allShares : 2 * allShares;
+}
+
 PipelineOptions withShare(PipelineOptions options, int share) {
+  if (leaveTogether(options)) {
+    options.stateShare = options.parameterShare = share;
+    return options;
+  }
   if (options.choosesStates)
     options.stateShare = std::min(share, allShares);
   if (options.choosesParameters)
@@ -22,9 +38,7 @@ PipelineOptions withShare(PipelineOptions options, int share) {
 class Choice {
 public:
   Choice(ModuleOp module, const PipelineOptions &options, PlanModule plan)
-      : module(module), options(options), plan(plan),
-        all((options.choosesStates ? allShares : 0) + (options.choosesParameters ? allShares : 0)),
-        best(module, with(0), plan) {}
+      : module(module), options(options), plan(plan), all(sharesOf(options)), best(module, with(0), plan) {}
 
   void run() {
     if (best.isSettled())

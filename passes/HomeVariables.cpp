@@ -3,7 +3,8 @@
 // every op that reads it, in steps and evaluations, and is dropped after it, or goes back where the op has changed it.
 // Adam's states are twice the bytes of the parameters, and idle but for one op a step; a parameter is used three times,
 // for its layer forward and backward and for its update. Without a home they are part of the base, which no plan takes
-// away.
+// away. Where all that an update changes is in host memory, it runs there instead, see HomeUpdates.h.
+#include "passes/HomeUpdates.h"
 #include "passes/Passes.h"
 #include "passes/Pipeline.h"
 
@@ -49,8 +50,25 @@ struct Leaving {
     taken += takes ? bytes : 0;
     return takes;
   }
-  /// None of what was to leave does.
-  bool isNone() const { return share > 0 && taken == 0; }
+};
+
+/// Parameters with their states. With one share for both a group leaves as a whole, so that its update runs at home.
+class Groups {
+public:
+  explicit Groups(ModuleOp module) {
+    for (auto function : module.getOps<func::FuncOp>())
+      for (auto update : function.getOps<UpdateOp>())
+        for (Value state : update.getStates())
+          parameters[variableOf(state).getValue()] = variableOf(update.getParameter()).getValue();
+  }
+
+  StringRef of(VariableOp variable) const {
+    const auto found = parameters.find(variable.getSymName());
+    return found == parameters.end() ? variable.getSymName() : StringRef(found->second);
+  }
+
+private:
+  llvm::StringMap<StringRef> parameters; ///< by state
 };
 
 struct HomeVariables : sluice::impl::HomeVariablesBase<HomeVariables> {
@@ -74,25 +92,50 @@ struct HomeVariables : sluice::impl::HomeVariablesBase<HomeVariables> {
       return signalPassFailure();
     }
     findWhatStays(module);
-    Leaving leavingStates{stateShare}, leavingParameters{parameterShare};
-    for (auto variable : module.getOps<VariableOp>()) {
-      Leaving &leaving = variable.getRole() == Role::Optimizer ? leavingStates : leavingParameters;
-      if (!mayLeave(variable) || !leaving.takes(bytes(variable.getType())))
-        continue;
-      variable.setHome(factsOf(home).name);
-      ++variables;
-    }
-    for (auto function : module.getOps<func::FuncOp>())
+    const auto [statesGone, parametersGone] = sendHome(module, factsOf(home).name);
+    for (auto function : module.getOps<func::FuncOp>()) {
+      if (updatesAtHome && home == Space::Host)
+        updateAtHome(function, *known);
       bringVariables(function);
-    if (states != Space::Device && leavingStates.isNone())
+    }
+    if (states != Space::Device && stateShare > 0 && statesGone == 0)
       module.emitRemark() << "no optimizer state leaves the device for " << factsOf(home).label << ": those below "
                           << smallestMoved << " bytes stay";
-    if (parameters != Space::Device && leavingParameters.isNone())
+    if (parameters != Space::Device && parameterShare > 0 && parametersGone == 0)
       module.emitRemark() << "no parameter leaves the device for " << factsOf(home).label
                           << ": vectors and those below " << smallestMoved << " bytes stay";
   }
 
 private:
+  /// How many states and parameters have their home there from now on.
+  std::pair<int, int> sendHome(ModuleOp module, StringRef home) {
+    const bool together = states == parameters && stateShare == parameterShare;
+    const Groups groups(module);
+    llvm::StringMap<int64_t> sizes;
+    SmallVector<VariableOp> may;
+    for (auto variable : module.getOps<VariableOp>())
+      if (mayLeave(variable)) {
+        may.push_back(variable);
+        sizes[groups.of(variable)] += bytes(variable.getType());
+      }
+    Leaving leavingStates{stateShare}, leavingParameters{parameterShare}, leavingGroups{stateShare};
+    llvm::StringMap<bool> gone;
+    std::pair<int, int> count = {0, 0};
+    for (VariableOp variable : may) {
+      const bool isState = variable.getRole() == Role::Optimizer;
+      const auto [group, isNew] = gone.try_emplace(groups.of(variable), false);
+      if (together && isNew)
+        group->second = leavingGroups.takes(sizes[groups.of(variable)]);
+      if (!together)
+        group->second = (isState ? leavingStates : leavingParameters).takes(bytes(variable.getType()));
+      if (!group->second)
+        continue;
+      variable.setHome(home);
+      ++variables, ++(isState ? count.first : count.second);
+    }
+    return count;
+  }
+
   /// What a function returns as it is stays, and what several ops change in turn.
   void findWhatStays(ModuleOp module) {
     stays.clear();
@@ -131,12 +174,24 @@ private:
     return false;
   }
 
+  void updateAtHome(func::FuncOp function, const planner::Profile &known) {
+    ModuleOp module = getOperation();
+    const auto isAtHome = [&](StringRef symbol) {
+      return module.lookupSymbol<VariableOp>(symbol).getHome().has_value();
+    };
+    HomeUpdates updates(function, known, isAtHome);
+    for (auto update : llvm::to_vector(function.getOps<UpdateOp>()))
+      atHome += updates.take(update);
+  }
+
   /// By op, what it reads: for an update the parameter and its states.
   void bringVariables(func::FuncOp function) {
     llvm::MapVector<Operation *, SmallVector<ReadOp>> readsOf;
     SmallVector<ReadOp> reads;
     for (auto read : function.getOps<ReadOp>())
-      if (auto variable = getOperation().lookupSymbol<VariableOp>(read.getVariable()); variable && variable.getHome())
+      if (auto variable = getOperation().lookupSymbol<VariableOp>(read.getVariable());
+          variable && variable.getHome() &&
+          !isa<HostHandleType>(read.getResult().getType())) // at home there is no copy
         reads.push_back(read);
     for (ReadOp read : reads) {
       llvm::SetVector<Operation *> readers;

@@ -36,6 +36,7 @@ struct PipelineOptions {
   Space parameterHome = Space::Device; ///< arena of parameters; where neither is the device, the same one
   /// How many of allShares of their bytes have that home, and whether the planner says how many.
   int stateShare = allShares, parameterShare = allShares;
+  bool updatesAtHome = true; ///< of what is in host memory, see HomeUpdates.h
   bool choosesStates = false, choosesParameters = false;
   bool choosesHomes() const { return choosesStates || choosesParameters; }
   int64_t workspaceLimit = 0; ///< bytes; 0: follows from the model, see estimate-cost

@@ -43,6 +43,9 @@ struct PipelineWords : PassPipelineOptions<PipelineWords> {
                          llvm::cl::init(allShares)};
   Option<int> parameterShare{*this, "parameter-share", llvm::cl::desc("of their bytes, in shares of 32"),
                              llvm::cl::init(allShares)};
+  Option<bool> updatesAtHome{*this, "updates-at-home",
+                             llvm::cl::desc("run updates in host memory where all that they change is there"),
+                             llvm::cl::init(true)};
   Option<int64_t> workspaceLimit{*this, "workspace-limit",
                                  llvm::cl::desc("largest workspace in bytes; 0: follows from the step"),
                                  llvm::cl::init(0)};
@@ -86,6 +89,7 @@ struct PipelineWords : PassPipelineOptions<PipelineWords> {
     result.parameterHome = parameterHome;
     result.stateShare = stateShare;
     result.parameterShare = parameterShare;
+    result.updatesAtHome = updatesAtHome;
     result.workspaceLimit = workspaceLimit;
     result.parts = parts;
     result.partsAlong = partsAlong;

@@ -67,6 +67,10 @@ def HomeVariables : Pass<"sluice-home-variables", "::mlir::ModuleOp"> {
     They come before each op that reads them, in steps and in evaluations, and are dropped after it; what an update changes goes back. What a function returns as it is stays.
     Plans have these copies (`planner::Buffer::visits`), and apply-plan moves them away from the op where there is room. An op that runs again fetches what it reads again.
 
+    With `updates-at-home` an update of which parameter and states are all at home in host memory runs there, by threads of the host: its gradient goes home after the
+    last op that touches it, and nothing else travels for it. Compute waits for earlier ones where gradients on their way were more than twice the largest. Updates by
+    lamb, of shares, of rows, of what is accumulated and of what ranks have summed run on the device.
+
     - Both homes are one, or one of them is the device.
     - With a share of less than all, those that leave are spread over the variables in their order, so that their copies are spread over the step.
 
@@ -89,8 +93,9 @@ def HomeVariables : Pass<"sluice-home-variables", "::mlir::ModuleOp"> {
                  Option<"stateShare", "state-share", "int", "32", "how much of their bytes, in shares of 32">,
                  Option<"parameterShare", "parameter-share", "int", "32", "how much of their bytes, in shares of 32">,
                  Option<"device", "device", "std::string", "\"host\"", "device profile: a shipped name or a .json file">,
-                 Option<"profile", "profile", "std::string", "", "measured times and rates, a .json file">];
-  let statistics = [Statistic<"variables", "variables", "that are at home elsewhere">];
+                 Option<"profile", "profile", "std::string", "", "measured times and rates, a .json file">,
+                 Option<"updatesAtHome", "updates-at-home", "bool", "true", "run updates in host memory where all that they change is there">];
+  let statistics = [Statistic<"variables", "variables", "that are at home elsewhere">, Statistic<"atHome", "at-home", "updates that run there">];
 }
 
 def PlanMemory : Pass<"sluice-plan-memory", "::mlir::ModuleOp"> {

@@ -2,8 +2,8 @@
 // schedule-streams, for each train function:
 //  1. the buffers, see ScheduledBuffers.h;
 //  2. the ops in program order: kernels on compute, offloads and prefetches on the streams that their arena has for
-//  them, each with the waits that it needs; packing and unpacking on codec, and what all ranks compute together on
-//  comm, likewise;
+//  them, each with the waits that it needs; packing and unpacking on codec, what all ranks compute together on comm,
+//  and updates at home on home, likewise;
 //  3. the copies of the next batch, after the other copies from host memory, where they delay nothing;
 //  4. compute waits for every copy, so that a program ends with all streams joined;
 //  5. the function stays under another name, for verify-schedule to compare with.
@@ -52,6 +52,7 @@ private:
   void encode(train::EncodeOp op);
   void decode(train::DecodeOp op);
   void together(Operation *op);
+  void atHome(train::UpdateOp op);
   void kernel(Operation *op);
   LogicalResult checkContent(Operation *op);
 
@@ -69,6 +70,7 @@ private:
   const ScheduledBuffers buffers;
   llvm::DenseMap<int, Recorded> copiedIn, copyingOut;           ///< by storage, by ranks together as well
   llvm::DenseMap<int, Recorded> packed;                         ///< host or packed storage -> what fills it
+  llvm::DenseMap<int, Recorded> fetched;                        ///< storage of a variable -> what read it there last
   llvm::DenseMap<int, std::pair<int64_t, Operation *>> content; ///< storage -> how often it was written, by whom last
   llvm::DenseMap<Value, int64_t> contentOf;                     ///< value -> writes of its storage when it was made
   SmallVector<int64_t> readVersions;                            ///< of what the op at hand reads, see sched.run
@@ -114,7 +116,7 @@ void Scheduler::prefetch(train::PrefetchOp op) {
   clocks.waitForCompute(loc, stream, storages[target].name + "_free");
   if (packed.contains(source)) // by a new value of the variable, too
     clocks.wait(loc, stream, packed[source]);
-  copiedIn[target] =
+  copiedIn[target] = fetched[source] =
       copy(loc, stream, buffers.of(source), buffers.of(target), packing, readVersions[0], content.lookup(target).first);
 }
 
@@ -157,6 +159,22 @@ void Scheduler::together(Operation *op) {
     copyingOut[storage] = done;
   for (int storage : writes)
     copiedIn[storage] = done;
+}
+
+/// After the gradient's copy, compute, which may have a say in whether the step changes anything, and those who fetch
+/// the parameter before it changes. What fetches it later waits for the update.
+void Scheduler::atHome(train::UpdateOp op) {
+  const SmallVector<int> writes = storages.writes(op);
+  const Location loc = op.getLoc();
+  clocks.waitForCompute(loc, Stream::Home, storages[writes.front()].name + "_ready");
+  for (int storage : storages.reads(op))
+    for (const auto *pending : {&packed, &fetched})
+      if (auto found = pending->find(storage); found != pending->end())
+        clocks.wait(loc, Stream::Home, found->second);
+  run(op, Stream::Home);
+  const Recorded done = clocks.record(loc, Stream::Home, storages[writes.front()].name + "_updated");
+  for (int storage : writes)
+    packed[storage] = done;
 }
 
 /// Copies that it needs are waited for once: from then on compute is ordered after them.
@@ -252,6 +270,8 @@ LogicalResult Scheduler::schedule(Operation *op) {
     encode(pack);
   } else if (auto unpack = dyn_cast<train::DecodeOp>(op)) {
     decode(unpack);
+  } else if (auto update = dyn_cast<train::UpdateOp>(op); update && update.isAtHome()) {
+    atHome(update);
   } else if (auto run = dyn_cast<train::HasKernel>(op); run && sched::factsOf(run.role()).together) {
     together(op);
   } else if (isa<train::HasKernel>(op)) {

@@ -89,7 +89,7 @@ void ScheduledBuffers::addScratch(OpBuilder &b, Operation *op) {
 void ScheduledBuffers::list(Value value, std::optional<train::VariablePiece> changed, Operands &into) const {
   const Piece piece = storages.pieceOf(value);
   into.buffers.push_back(slots[piece.storage]);
-  into.types.push_back(TypeAttr::get(changed ? Type(changed->type) : value.getType()));
+  into.types.push_back(TypeAttr::get(changed ? Type(changed->type) : train::heldTensor(value.getType())));
   into.firsts.push_back(changed ? changed->first : piece.first.value_or(sched::wholeBuffer));
 }
 

@@ -246,8 +246,9 @@ public:
 
   /// Shows an F32 gradient to `onGradient`, right after it was computed and before its update, in the last batch of a
   /// step; does nothing while that is empty. Host: the hook runs on the compute stream's thread, in its order. Cuda: it
-  /// runs on this thread, which waits for the compute stream, and sees the gradient divided by the loss's scale. `data`
-  /// is readable by the CPU, in the tensor's layout, until the hook returns. A gradient that is made in rows comes in
+  /// runs on this thread, which waits for the compute stream, and sees the gradient divided by the loss's scale. One
+  /// that lies in the host arena, for an update there, is shown on `home` instead. `data` is readable by the CPU, in
+  /// the tensor's layout, until the hook returns. A gradient that is made in rows comes in
   /// their order: `first` is the row of the parameter that these begin with.
   void captureGradient(const char *parameter, const Tensor &gradient, int64_t first = 0);
   std::function<void(const char *parameter, const Tensor &gradient, int64_t first, const void *data)> onGradient;
@@ -283,7 +284,7 @@ public:
   Stream &stream(StreamId id) const { return *streams[indexOf(id)]; }
   Stream &compute = stream(StreamId::Compute), &toHost = stream(StreamId::ToHost),
          &toDevice = stream(StreamId::ToDevice), &codec = stream(StreamId::Codec), &storage = stream(StreamId::Storage),
-         &communication = stream(StreamId::Communication);
+         &communication = stream(StreamId::Communication), &home = stream(StreamId::Home);
   StepState state;
   std::map<int, ParameterGroup> groups; ///< by the parameter's number
   Ranks *ranks = nullptr;               ///< that train together; null: this process alone

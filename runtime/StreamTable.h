@@ -11,12 +11,12 @@
 namespace sluice {
 
 /// A stream is a queue of work that runs in order, beside the other streams.
-enum class StreamId { Compute, ToHost, ToDevice, Codec, Storage, Communication };
+enum class StreamId { Compute, ToHost, ToDevice, Codec, Storage, Communication, Home };
 
 /// What a stream carries: kernels, copies between the device and another arena, kernels that pack and unpack beside
-/// those of the step, or what all ranks compute together: one stream has all of that, so that they meet in one order.
-/// Which copies are whose, arenaTable says.
-enum class StreamWork { Kernels, Copies, Codecs, Collectives };
+/// those of the step, what all ranks compute together: one stream has all of that, so that they meet in one order; or
+/// kernels that threads of the host run on what is at home in host memory. Which copies are whose, arenaTable says.
+enum class StreamWork { Kernels, Copies, Codecs, Collectives, HostKernels };
 
 struct StreamFacts {
   StreamId id;
@@ -39,6 +39,7 @@ constexpr StreamFacts streamTable[] = {
     {StreamId::Codec, "codec", "codec", "codec", StreamWork::Codecs, true},
     {StreamId::Storage, "storage", "storage", "storage", StreamWork::Copies, false},
     {StreamId::Communication, "comm", "communication", "communication", StreamWork::Collectives, false},
+    {StreamId::Home, "home", "updates at home", "home", StreamWork::HostKernels, false},
 };
 constexpr int streamCount = sizeof(streamTable) / sizeof(streamTable[0]);
 
@@ -61,8 +62,9 @@ constexpr bool isLast(StreamId stream) {
   case StreamId::ToDevice:
   case StreamId::Codec:
   case StreamId::Storage:
-    return false;
   case StreamId::Communication:
+    return false;
+  case StreamId::Home:
     return true;
   }
   return false;

@@ -26,8 +26,8 @@ namespace {
 struct Words {
   std::string emit = "binary", optimizer = "sgd", init = "keep", dropout = "keep";
   std::string target = factsOf(Target::Host).name, precision = "fp32", adapter, frozen, classWeights, launches,
-              epilogues, hostBudget, stateHome = "device", parameterHome = "device", workspaceLimit, allowLossy,
-              errorBudget, batch, threads, parts, ranks, reduce, shard;
+              epilogues, hostBudget, stateHome = "device", parameterHome = "device", updates = "home", workspaceLimit,
+              allowLossy, errorBudget, batch, threads, parts, ranks, reduce, shard;
   std::vector<std::string> losses, turns, dims, batchDims, inputs, limits, batchNorm, freeze, train;
 };
 
@@ -121,6 +121,7 @@ void declareMemory(CLI::App &app, DriverOptions &o, Words &w) {
       ->option_text("SIZE|unlimited|storage");
   app.add_option("--state-home", w.stateHome, stateHomeHelp)->option_text("WHERE");
   app.add_option("--parameter-home", w.parameterHome, parameterHomeHelp)->option_text("WHERE");
+  app.add_option("--updates", w.updates, updatesHelp)->option_text("home|device");
   app.add_option("--strategy", o.pipeline.strategy,
                  "who plans, with knobs; sluice-plan --help lists them (default auto)")
       ->option_text("NAME[,k=v...]");
@@ -284,7 +285,7 @@ Status convert(const Words &w, DriverOptions &o) {
       [&] { return takeMemory(w.hostBudget, w.workspaceLimit, o); },
       [&] { return takeParts(w.parts, o.pipeline); },
       [&] { return takeRanks(w.ranks, w.reduce, w.shard, o); },
-      [&] { return takeHomes(w.stateHome, w.parameterHome, o); },
+      [&] { return takeHomes(w.stateHome, w.parameterHome, w.updates, o); },
       [&] { return takeLossy(w.allowLossy, w.errorBudget, o); },
       [&] { return checkStrategy(o.pipeline.strategy); },
       [&] { return refuseNotYet(o); },

@@ -83,8 +83,12 @@ static Status takeHome(const std::string &flag, const char *what, const std::str
   return Success{};
 }
 
-Status takeHomes(const std::string &states, const std::string &parameters, DriverOptions &options) {
+Status takeHomes(const std::string &states, const std::string &parameters, const std::string &updates,
+                 DriverOptions &options) {
   PipelineOptions &pipeline = options.pipeline;
+  pipeline.updatesAtHome = updates == "home";
+  if (!pipeline.updatesAtHome && updates != "device")
+    return Error{"--updates takes home or device, not '" + updates + "'"};
   if (Status taken =
           takeHome("--state-home", "states", states, pipeline.target, pipeline.stateHome, pipeline.choosesStates);
       !taken)

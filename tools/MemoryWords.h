@@ -23,9 +23,12 @@ constexpr const char
         "or host, its memory (cuda); auto: as many there as a plan within the budget needs, and more where that is "
         "faster (default device)",
     *parameterHomeHelp = "where parameters live between the ops that use them, each fetched for its op: device, "
-                         "storage (host) or host (cuda), or auto, as --state-home (default device)";
-/// --state-home and --parameter-home, once the target and --shard are known.
-Status takeHomes(const std::string &states, const std::string &parameters, DriverOptions &options);
+                         "storage (host) or host (cuda), or auto, as --state-home (default device)",
+    *updatesHelp = "where updates run of parameters that are in host memory with all their states: home, by "
+                   "threads of the host, to whom gradients go; or device (default home)";
+/// --state-home, --parameter-home and --updates, once the target and --shard are known.
+Status takeHomes(const std::string &states, const std::string &parameters, const std::string &updates,
+                 DriverOptions &options);
 
 /// --parts: a number of parts of the largest loss's rows, or auto; empty: one.
 Status takeParts(const std::string &word, PipelineOptions &pipeline);

@@ -33,7 +33,6 @@ struct Content {
 };
 
 BufferOp slot(Value buffer) { return buffer.getDefiningOp<BufferOp>(); }
-
 /// Steps of one kind keep their order from the function to the program.
 class Queue {
 public:
@@ -46,9 +45,9 @@ private:
   size_t taken = 0;
 };
 
-/// What tells kinds of runs apart: the kernel, the half of the step, and the classes and methods of its calls.
-ArrayAttr kindOf(Builder b, StringRef kernel, bool backward, ArrayRef<sched::CallAttr> calls) {
-  SmallVector<Attribute> kind{b.getStringAttr(kernel), b.getBoolAttr(backward)};
+/// What tells kinds of runs apart: kernel, half of the step, whether at home, and the classes and methods of its calls.
+ArrayAttr kindOf(Builder b, StringRef kernel, bool backward, bool atHome, ArrayRef<sched::CallAttr> calls) {
+  SmallVector<Attribute> kind{b.getStringAttr(kernel), b.getBoolAttr(backward), b.getBoolAttr(atHome)};
   for (sched::CallAttr call : calls)
     llvm::append_values(kind, Attribute(call.getKernel()), Attribute(call.getMethod()));
   return b.getArrayAttr(kind);
@@ -107,7 +106,7 @@ void Correspondence::listSteps() {
         inputs[*buffer.getInput()] = buffer.getBuffer();
     } else if (auto run = dyn_cast<RunOp>(op)) {
       auto calls = llvm::to_vector(run.getCalls().getAsRange<sched::CallAttr>());
-      runs[kindOf(b, run.getKernel(), run.getBackward(), calls)].add(run);
+      runs[kindOf(b, run.getKernel(), run.getBackward(), run.getStream() == sched::Stream::Home, calls)].add(run);
     } else if (auto copy = dyn_cast<CopyOp>(op)) {
       if (slot(copy.getFrom()).getInput())
         nextBatch.push_back(copy);
@@ -193,7 +192,7 @@ LogicalResult Correspondence::checkFacts(train::HasKernel op, RunOp run) {
 LogicalResult Correspondence::checkReads(train::HasKernel op, RunOp run) {
   SmallVector<std::pair<Content, Type>> meant;
   for (Value operand : op->getOperands())
-    meant.push_back({ofOperand(operand), operand.getType()});
+    meant.push_back({ofOperand(operand), train::heldTensor(operand.getType())});
   auto changes = dyn_cast<train::ChangesVariables>(*op);
   for (unsigned i = 0; changes && i < op->getNumResults(); ++i)
     if (const auto piece = changes.changedPiece(i)) {
@@ -223,7 +222,7 @@ LogicalResult Correspondence::checkWrites(train::HasKernel op, RunOp run) {
   auto inPlace = train::attr::get<train::attr::InPlace>(op);
   for (auto [i, buffer, version] : llvm::enumerate(run.getOuts(), run.getOutVersions())) {
     const auto piece = changes ? changes.changedPiece(i) : std::optional<train::VariablePiece>();
-    const Type type = piece ? Type(piece->type) : op->getResult(i).getType();
+    const Type type = piece ? Type(piece->type) : train::heldTensor(op->getResult(i).getType());
     if (run.outType(i) != type)
       return error(run) << "writes '" << slot(buffer).getName() << "' as " << run.outType(i)
                         << ", but the planned step as " << type;
@@ -258,8 +257,9 @@ LogicalResult Correspondence::checkScratch(train::HasKernel op, RunOp run) {
 }
 
 LogicalResult Correspondence::followRun(train::HasKernel op) {
-  Queue &queue =
-      runs[kindOf(b, op->getName().stripDialect(), train::attr::has<train::attr::Backward>(op), op.kernelCalls())];
+  const bool atHome = llvm::any_of(op->getOperandTypes(), llvm::IsaPred<train::HostHandleType>);
+  const bool backward = train::attr::has<train::attr::Backward>(op);
+  Queue &queue = runs[kindOf(b, op->getName().stripDialect(), backward, atHome, op.kernelCalls())];
   auto run = cast_or_null<RunOp>(queue.next());
   if (!run)
     return op->emitOpError() << "V8: '" << train::nodeName(op->getLoc()) << "' of the planned step has no run in @"

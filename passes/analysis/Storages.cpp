@@ -23,6 +23,23 @@ VariableOp sluice::visitorOf(const Storage &storage) {
   return read ? SymbolTable::lookupNearestSymbolFrom<VariableOp>(read, read.getVariableAttr()) : VariableOp();
 }
 
+/// Of what goes to an update at home as its gradient.
+static UpdateOp updateWith(OffloadOp sent) {
+  for (Operation *user : sent.getHandle().getUsers())
+    if (auto update = dyn_cast<UpdateOp>(user); update && update.getGradient() == sent.getHandle())
+      return update;
+  return {};
+}
+
+UpdateOp sluice::homeUpdateOf(const Storage &storage) {
+  for (Value value : storage.values)
+    for (Operation *user : value.getUsers())
+      if (auto sent = dyn_cast<OffloadOp>(user))
+        if (UpdateOp update = updateWith(sent))
+          return update;
+  return {};
+}
+
 Value sluice::viewedValue(Value value) {
   while (Value source = viewSource(value))
     value = source;
@@ -42,7 +59,10 @@ bool sluice::isFree(Operation *op) {
   return isa<ReadOp, func::ReturnOp>(op) || (op->getNumResults() == 1 && viewSource(op->getResult(0)));
 }
 
-bool sluice::isMove(Operation *op) { return isa<OffloadOp, PrefetchOp, AwaitOp>(op); }
+bool sluice::isMove(Operation *op) {
+  auto update = dyn_cast<UpdateOp>(op);
+  return isa<OffloadOp, PrefetchOp, AwaitOp>(op) || (update && update.isAtHome());
+}
 
 SmallVector<Operation *> sluice::plannedOps(func::FuncOp step) {
   SmallVector<Operation *> ops;
@@ -192,14 +212,17 @@ int Storages::addMade(OpResult result) {
                 {},
                 offload ? homeOf(offload.getHome()) : Space::Device});
   }
-  for (Operation *user : result.getUsers())
-    if (auto update = dyn_cast<UpdateOp>(user))
+  for (Operation *user : result.getUsers()) {
+    auto sent = dyn_cast<OffloadOp>(user);
+    auto update = sent ? updateWith(sent) : dyn_cast<UpdateOp>(user);
+    if (update && (sent || update.getGradient() == result))
       return add({Storage::Kind::Transient,
                   bytes(result.getType()),
                   sanitized(variableOf(update.getParameter()).getValue().str()) + "_grad",
                   "",
                   0,
                   {}});
+  }
   Operation *terminator = function.getBody().front().getTerminator();
   Operation *loss = terminator->getNumOperands() ? terminator->getOperand(0).getDefiningOp() : nullptr;
   bool backward = loss && loss->getBlock() == result.getOwner()->getBlock() && loss->isBeforeInBlock(result.getOwner());

@@ -95,6 +95,9 @@ private:
 /// others.
 train::VariableOp visitorOf(const Storage &storage);
 
+/// The update at home that the storage holds the gradient of: the content goes there. Null for others.
+train::UpdateOp homeUpdateOf(const Storage &storage);
+
 /// The operand that `result` is a view of, as a whole or of a piece, or null when it is none.
 mlir::Value viewSource(mlir::Value result);
 /// The value that `value` is a view of, through any number of them, or `value`.
@@ -103,7 +106,8 @@ mlir::Value viewedValue(mlir::Value value);
 /// Ops without a kernel: they run at no cost and at no place in the schedule (views, train.read, constants of the
 /// terminator).
 bool isFree(mlir::Operation *op);
-/// Ops that only copy, between arenas: they have places in the schedule, but no positions of the planner.
+/// Ops that only copy, between arenas, wait for that, or run at home: they have places in the schedule, but no
+/// positions of the planner.
 bool isMove(mlir::Operation *op);
 /// The ops that planner positions count, in program order.
 llvm::SmallVector<mlir::Operation *> plannedOps(mlir::func::FuncOp step);

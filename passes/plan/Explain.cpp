@@ -44,7 +44,17 @@ static bool leavesBetween(train::DecisionAttr row) {
   });
 }
 
-/// How many variables are at home elsewhere, a line for states and one for parameters.
+/// How many gradients go home for updates there, by their bytes on the device.
+static std::string explainUpdates(ModuleOp module) {
+  int64_t count = 0, bytes = 0;
+  module.walk([&](train::UpdateOp update) {
+    count += update.isAtHome();
+    bytes += update.isAtHome() ? train::bytes(train::heldTensor(update.getGradient().getType())) : 0;
+  });
+  return count == 0 ? "" : std::to_string(count) + " gradients of " + mebibytes(bytes) + " go home for updates there\n";
+}
+
+/// How many variables are at home elsewhere, a line for states and one for parameters; what is updated there.
 static std::string explainHomes(ModuleOp module) {
   std::map<std::pair<Space, bool>, std::pair<int64_t, int64_t>> away; // number and bytes
   for (auto variable : module.getOps<train::VariableOp>())
@@ -57,7 +67,7 @@ static std::string explainHomes(ModuleOp module) {
     text += std::to_string(sum.first) + (of.second ? " parameters of " : " optimizer states of ") +
             mebibytes(sum.second) + " are at home in " + factsOf(of.first).label + ", each on the device around " +
             (of.second ? "the ops that use it\n" : "its update\n");
-  return text;
+  return text + explainUpdates(module);
 }
 
 /// How many variables lie in each form of fewer bits, a line each.

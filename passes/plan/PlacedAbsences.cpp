@@ -30,7 +30,7 @@ InFlightDiagnostic PlacedAbsences::refuse(int s, const planner::Decision &d) {
 /// What needs the step to be said: plans may come from a file of IR, and even a checked one may ask for what programs
 /// cannot do.
 LogicalResult PlacedAbsences::check(int s, const planner::Decision &d, const planner::Absence &away) {
-  const bool visits = !!visitorOf(storages[s]);
+  const bool visits = !!visitorOf(storages[s]) || !!homeUpdateOf(storages[s]);
   switch (away.kind()) {
   case AbsenceKind::AroundEnd:
     if (visits)
@@ -85,7 +85,7 @@ void PlacedAbsences::add(int s, const planner::Decision &d) {
     }
     if (d.action == Action::Invert)
       rebuilds[away.neededBy].push_back(s);
-    else if (factsOf(d.action).returns)
+    else if (factsOf(d.action).returns && !homeUpdateOf(storages[s]))
       returns[away.returnAfter].push_back(s);
     if (d.action == Action::Compress && d.codec.mask)
       if (int position = afterValues(s, away); position < static_cast<int>(ops.size()))

@@ -54,6 +54,7 @@ public:
     problem.packingContention = profile.packingContention.value_or(0);
     const planner::Interconnect between = options.between.value_or(profile.ranks);
     const bool onDevice = factsOf(options.target).zerosStay;
+    problem.homeContention = options.target == Target::Host ? 1 : 0; // whose threads are the device's
     problem.zerosStay = onDevice || factsOf(options.home).packs == Packs::Pieces;
     if (factsOf(options.home).packs != Packs::Nothing)
       problem.codecRates = planner::ratesOfCopies(profile, onDevice);
@@ -62,6 +63,7 @@ public:
         addBuffer(index, storage);
     for (Operation *op : plannedOps(step))
       addOp(op);
+    addUsesAtHome(step);
     if (between.rate > 0) // else the estimates that estimate-cost has
       setExchanges(problem, between, options.ranks);
     markActivations();
@@ -85,10 +87,21 @@ private:
       buffer.visits = true;
       buffer.dropped = llvm::none_of(
           storage.values, [](Value value) { return isa_and_nonnull<ChangesVariables>(value.getDefiningOp()); });
-      problem.visitorsHome = variable.arena();
-      problem.visitorsLink = linkTo(variable.arena());
+      takeHome(variable.arena());
+    }
+    if (UpdateOp update = homeUpdateOf(storage)) {
+      buffer.visits = buffer.born = true;
+      auto cost = attr::get<attr::Cost>(update.getOperation());
+      buffer.usedAtHome = cost ? cost.getSeconds().getValueAsDouble() : 0;
+      takeHome(Space::Host);
     }
     problem.buffers.push_back(buffer);
+  }
+
+  /// Of visitors.
+  void takeHome(Space home) {
+    problem.visitorsHome = home;
+    problem.visitorsLink = linkTo(home);
   }
 
   /// Without rates where the profile knows no link, which checkProblem() refuses. Copies that were not measured beside
@@ -142,11 +155,31 @@ private:
     problem.ops.push_back(std::move(planned));
   }
 
+  /// The last op that touches a gradient sends it home, where it is used until compute waits for that.
+  void addUsesAtHome(func::FuncOp step) {
+    for (auto [b, buffer] : llvm::enumerate(problem.buffers))
+      if (buffer.born)
+        for (planner::Op &op : llvm::reverse(problem.ops))
+          if (llvm::is_contained(op.reads, b) || llvm::is_contained(op.writes, b)) {
+            op.sends.push_back(static_cast<int>(b));
+            break;
+          }
+    int position = 0;
+    for (Operation &op : step.getBody().front()) {
+      position += positions.contains(&op);
+      auto await = dyn_cast<AwaitOp>(op);
+      auto update = await ? await.getHandle().getDefiningOp<UpdateOp>() : UpdateOp();
+      auto sent = update ? update.getGradient().getDefiningOp<OffloadOp>() : OffloadOp();
+      if (const int buffer = sent ? bufferOf[storages.of(sent.getX())] : -1; buffer >= 0)
+        problem.buffers[buffer].usedBefore = position;
+    }
+  }
+
   /// What comes from a variable's home for this op is there when it runs, as if it had made it. When the op runs again
   /// it comes again, just for that run, and lies in the op's workspace (PlannedPlaces).
   void addVisitors(planner::Op &op) const {
     const std::vector<int> made = op.writes;
-    const auto visits = [&](int buffer) { return problem.buffers[buffer].visits; };
+    const auto visits = [&](int buffer) { return problem.buffers[buffer].visits && !problem.buffers[buffer].born; };
     for (int buffer : op.reads)
       if (visits(buffer) && !llvm::is_contained(op.writes, buffer))
         op.writes.push_back(buffer);

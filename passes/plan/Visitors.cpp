@@ -42,10 +42,23 @@ static OffloadOp departureOf(const Storage &visitor) {
   return {};
 }
 
+/// The views between what a step has made and what is sent of it stand before the copy.
+static void moveViewsBefore(OpBuilder &b, OffloadOp home) {
+  SmallVector<Operation *> views;
+  for (Value value = home.getX(), root = viewedValue(value); value != root; value = viewSource(value))
+    views.push_back(value.getDefiningOp());
+  for (Operation *view : llvm::reverse(views))
+    if (b.getInsertionPoint() == Block::iterator(view))
+      b.setInsertionPointAfter(view);
+    else if (b.getInsertionPoint()->isBeforeInBlock(view))
+      view->moveBefore(b.getInsertionBlock(), b.getInsertionPoint());
+}
+
 void Visitors::depart(OpBuilder &b, int storage) const {
   OffloadOp home = departureOf(storages[storage]);
   if (!home)
     return;
+  moveViewsBefore(b, home);
   if (b.getInsertionPoint() != Block::iterator(home)) // else it stands there
     home->moveBefore(b.getInsertionBlock(), b.getInsertionPoint());
   b.setInsertionPointAfter(home);
@@ -54,13 +67,14 @@ void Visitors::depart(OpBuilder &b, int storage) const {
 void Visitors::release(OpBuilder &b, int storage) const {
   OffloadOp home = departureOf(storages[storage]);
   for (Operation *await : home ? llvm::to_vector(home->getUsers()) : SmallVector<Operation *>())
-    await->moveBefore(b.getInsertionBlock(), b.getInsertionPoint());
+    if (isa<AwaitOp>(await)) // an update at home reads the handle, too
+      await->moveBefore(b.getInsertionBlock(), b.getInsertionPoint());
 }
 
 void Visitors::bringForOp(OpBuilder &before, Operation *op, int step) const {
   llvm::SmallSetVector<int, 4> read;
   for (int s : storages.reads(op))
-    if (plan.decisions[s].action == planner::Action::Keep && has(s))
+    if (plan.decisions[s].action == planner::Action::Keep && visitorOf(storages[s]))
       read.insert(s);
   for (int s : read)
     arrive(before, s, step);

@@ -17,7 +17,7 @@ public:
   Visitors(const Storages &storages, const planner::Plan &plan, const PlannedPlaces &places)
       : storages(storages), plan(plan), places(places) {}
 
-  bool has(int storage) const { return !!visitorOf(storages[storage]); }
+  bool has(int storage) const { return !!visitorOf(storages[storage]) || !!homeUpdateOf(storages[storage]); }
   /// The copy to the device, with the handle that it reads.
   void arrive(mlir::OpBuilder &b, int storage, int step) const;
   /// The copy home, after what was put there before; none of what is dropped.

@@ -196,7 +196,8 @@ void PlanCheck::addLiveBytes(int b, std::vector<Bytes> &change) const {
   if (away)
     switch (const Absence &first = d.absences.front(); first.kind()) {
     case AbsenceKind::AroundEnd: // the only one, see visit()
-      return add(opens[first.returnAfter + 1], opens[first.freeBefore] - 1, size);
+      return add(problem.buffers[b].born ? uses[b].front().run : opens[first.returnAfter + 1],
+                 opens[first.freeBefore] - 1, size);
     case AbsenceKind::Between:
       break;
     }

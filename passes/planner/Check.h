@@ -36,4 +36,16 @@ std::string textOf(Seconds seconds);
 Status checkExchanges(const Problem &problem, const Timeline &timeline, const std::vector<Seconds> &starts,
                       const std::vector<Seconds> &ends);
 
+/// Each buffer that an op sends home is used there once, after its copy and before the position that waits for it; part
+/// of checkTimeline(), after its copies were looked at.
+Status checkUsesAtHome(const Problem &problem, const Plan &plan, const Timeline &timeline,
+                       const std::vector<Seconds> &starts, const std::vector<Seconds> &ends);
+
+/// Of an offloaded buffer: bytes that cross the link, and the seconds that packing or unpacking on the way takes at
+/// least.
+double crossingBytes(const Problem &problem, const Plan &plan, int b);
+Seconds leastPacking(const Problem &problem, const Plan &plan, int b, bool leaves);
+/// Seconds of the codec of what has a packed form.
+Seconds leastCodec(const Problem &problem, const Plan &plan, int b, bool leaves);
+
 } // namespace sluice::planner

@@ -21,9 +21,9 @@ public:
       : problem(problem), plan(plan), timeline(timeline) {}
 
   Status check() {
-    for (auto step :
-         {&TimelineCheck::indices, &TimelineCheck::streams, &TimelineCheck::order, &TimelineCheck::codecs,
-          &TimelineCheck::collect, &TimelineCheck::exchanges, &TimelineCheck::transfers, &TimelineCheck::contention})
+    for (auto step : {&TimelineCheck::indices, &TimelineCheck::streams, &TimelineCheck::order, &TimelineCheck::codecs,
+                      &TimelineCheck::collect, &TimelineCheck::exchanges, &TimelineCheck::transfers,
+                      &TimelineCheck::usedAtHome, &TimelineCheck::contention})
       if (Status status = (this->*step)(); !status)
         return status;
     return Success{};
@@ -37,17 +37,15 @@ private:
   Status collect();
   Status exchanges() { return checkExchanges(problem, timeline, starts, ends); }
   Status transfers();
+  Status usedAtHome() { return checkUsesAtHome(problem, plan, timeline, starts, ends); }
   Status contention();
   Status counted(int b, const Decision &d);
   Status transfer(int b, const Decision &d);
   Status absence(int b, const Absence &away, Span o, Span i);
   Status reuse(int b, const Absence &away, Span i);
   Status duration(int b, const Span &span, bool leaves) const;
-  double crossing(int b) const;
   Seconds leastCopy(int b, bool leaves) const;
   Seconds visits(int op) const;
-  Seconds leastPacking(int b, bool leaves) const;
-  Seconds leastCodec(int b, bool leaves) const;
   /// That of an action which has one.
   Absence only(int b) const {
     const std::vector<Absence> &absences = plan.decisions[b].absences;
@@ -76,7 +74,7 @@ Status TimelineCheck::indices() {
     const int index = runs ? e.op : e.buffer, count = runs ? problem.ops.size() : problem.buffers.size();
     const int stream = indexOf(e.stream), streams = runs && !exchanges ? indexOf(Stream::Compute) + 1 : streamCount;
     if (index < 0 || index >= count || stream < 0 || stream >= streams ||
-        exchanges != (e.stream == Stream::Communication))
+        exchanges != (e.stream == Stream::Communication) || (e.what == Event::What::Use) != (e.stream == Stream::Home))
       return Error{"event at " + textOf(e.start) + " is of " + (runs ? "op " : "buffer ") + std::to_string(index) +
                    " of " + std::to_string(count) + ", on stream " + std::to_string(stream) + " of " +
                    std::to_string(streams)};
@@ -189,7 +187,7 @@ Status TimelineCheck::codecs() {
 /// Copies and jobs of the codec stream by buffer, on its arena's stream, of buffers whose action has such.
 Status TimelineCheck::collect() {
   for (const Event &e : timeline.events) {
-    if (e.stream == Stream::Compute || e.what == Event::What::Exchange)
+    if (e.stream == Stream::Compute || e.what == Event::What::Exchange || e.what == Event::What::Use)
       continue;
     const bool codec = e.stream == Stream::Codec;
     const bool leaves = e.what == (codec ? Event::What::Encode : Event::What::CopyOut);
@@ -205,56 +203,27 @@ Status TimelineCheck::collect() {
   return Success{};
 }
 
-/// Bytes of an offloaded buffer that cross the link.
-double TimelineCheck::crossing(int b) const {
-  const Buffer &buffer = problem.buffers[b];
-  const Codec with = plan.decisions[b].codec;
-  const double raw = static_cast<double>(buffer.bytes);
-  for (const Encoding &e : buffer.encodings)
-    if (e.codec == with)
-      return static_cast<double>(e.bytes);
-  if (with.kind == Codec::Fp16)
-    return raw / 2;
-  if (with.kind != Codec::Zvc || !problem.zerosStay || buffer.elementBytes == 0)
-    return raw;
-  const double elements = raw / buffer.elementBytes;
-  return std::min(raw, elements / 8 + elements * (1 - buffer.zeroFraction) * buffer.elementBytes);
-}
-
 /// Of an offloaded buffer, the other direction idle.
 Seconds TimelineCheck::leastCopy(int b, bool leaves) const {
   const Link &link = linkOf(problem, b);
-  const Seconds least = crossing(b) / (leaves ? link.d2h : link.h2d);
-  return std::max(least, leastPacking(b, leaves)) + link.latency;
+  const Seconds least = crossingBytes(problem, plan, b) / (leaves ? link.d2h : link.h2d);
+  return std::max(least, leastPacking(problem, plan, b, leaves)) + link.latency;
 }
 
-/// What an op waits for that comes right before it and leaves right after it.
+/// What an op waits for that comes right before it and leaves right after it; of what it makes for the copy home.
 Seconds TimelineCheck::visits(int op) const {
   Seconds seconds = 0;
   for (int b : problem.ops[op].writes)
-    if (problem.buffers[b].visits && plan.decisions[b].absences.empty())
+    if (problem.buffers[b].visits && !problem.buffers[b].born && plan.decisions[b].absences.empty())
       seconds += leastCopy(b, false) + (problem.buffers[b].dropped ? 0 : leastCopy(b, true));
+  for (int b : problem.ops[op].sends)
+    seconds += plan.decisions[b].absences.empty() ? leastCopy(b, true) : 0;
   return seconds;
 }
 
-/// Of an offloaded buffer.
-Seconds TimelineCheck::leastPacking(int b, bool leaves) const {
-  for (const auto &[codec, rate] : problem.codecRates)
-    if (codec == plan.decisions[b].codec)
-      return static_cast<double>(problem.buffers[b].bytes) / rate;
-  return leastCodec(b, leaves);
-}
-
-/// Of what has a packed form.
-Seconds TimelineCheck::leastCodec(int b, bool leaves) const {
-  for (const Encoding &e : problem.buffers[b].encodings)
-    if (e.codec == plan.decisions[b].codec)
-      return leaves ? e.encodeSeconds : e.decodeSeconds;
-  return 0;
-}
-
 Status TimelineCheck::duration(int b, const Span &span, bool leaves) const {
-  const Seconds least = plan.decisions[b].action == Action::Compress ? leastCodec(b, leaves) : leastCopy(b, leaves);
+  const Seconds least =
+      plan.decisions[b].action == Action::Compress ? leastCodec(problem, plan, b, leaves) : leastCopy(b, leaves);
   if (span.end - span.start + slack < least)
     return Error{"copy of " + name(b) + " lasts " + textOf(span.end - span.start) + " seconds, it takes " +
                  textOf(least)};
@@ -297,7 +266,9 @@ Status TimelineCheck::transfer(int b, const Decision &d) {
   for (size_t k = 0; k < d.absences.size(); ++k) {
     const int after = d.absences[k].leaveAfter; // what is dropped is gone then
     const Span left = problem.buffers[b].dropped ? Span{ends[after], ends[after]} : out[b][d.copiesBefore(k + 1) - 1];
-    if (Status status = absence(b, d.absences[k], left, in[b][k]); !status)
+    const Span back =
+        problem.buffers[b].born ? Span{starts[d.absences[k].neededBy], starts[d.absences[k].neededBy]} : in[b][k];
+    if (Status status = absence(b, d.absences[k], left, back); !status)
       return status;
   }
   for (bool leaves : {true, false})
@@ -310,10 +281,11 @@ Status TimelineCheck::transfer(int b, const Decision &d) {
 /// As many copies as the plan's absences ask for.
 Status TimelineCheck::counted(int b, const Decision &d) {
   const size_t departures = problem.buffers[b].dropped ? 0 : d.copiesBefore(d.absences.size());
-  if (out[b].size() != departures || in[b].size() != d.absences.size())
+  const size_t returns = problem.buffers[b].born ? 0 : d.absences.size();
+  if (out[b].size() != departures || in[b].size() != returns)
     return Error{"buffer " + name(b) + " is copied out " + std::to_string(out[b].size()) + " times and back " +
                  std::to_string(in[b].size()) + " times, the plan asks for " + std::to_string(departures) + " and " +
-                 std::to_string(d.absences.size())};
+                 std::to_string(returns)};
   return Success{};
 }
 
@@ -328,10 +300,10 @@ Status TimelineCheck::contention() {
           if (e.stream == Stream::Compute)
             idle -= std::max(0.0, std::min(e.end, span.end) - std::max(e.start, span.start));
         const bool packs = plan.decisions[b].action == Action::Compress;
-        const Seconds lost = packs ? problem.codecContention * leastCodec(b, leaves)
-                                   : linkOf(problem, b).contention.value_or(0) * crossing(b) +
-                                         problem.packingContention * leastPacking(b, leaves);
-        const Seconds job = packs ? leastCodec(b, leaves) : leastCopy(b, leaves);
+        const Seconds lost = packs ? problem.codecContention * leastCodec(problem, plan, b, leaves)
+                                   : linkOf(problem, b).contention.value_or(0) * crossingBytes(problem, plan, b) +
+                                         problem.packingContention * leastPacking(problem, plan, b, leaves);
+        const Seconds job = packs ? leastCodec(problem, plan, b, leaves) : leastCopy(b, leaves);
         least += job > 0 ? lost * std::clamp(1 - idle / job, 0.0, 1.0) : 0;
       }
   for (const Event &e : timeline.events)

@@ -23,10 +23,13 @@ static Status checkOp(const Problem &problem, int k) {
                  " of communication"};
   if (op.workspace < 0)
     return Error{who + "has a workspace of " + std::to_string(op.workspace) + " bytes"};
-  for (const auto *list : {&op.reads, &op.writes})
+  for (const auto *list : {&op.reads, &op.writes, &op.sends})
     for (int b : *list)
       if (b < 0 || b >= n)
         return Error{who + "names buffer " + std::to_string(b) + ", there are " + std::to_string(n)};
+  for (int b : op.sends)
+    if (!problem.buffers[b].born)
+      return Error{who + "sends buffer " + std::to_string(b) + " home, which is no gradient that goes there"};
   if (op.rerun) {
     const Rerun &rerun = *op.rerun;
     if (badSeconds(rerun.seconds) || rerun.workspace < 0)
@@ -46,12 +49,39 @@ static Status checkOp(const Problem &problem, int k) {
   return Success{};
 }
 
+/// What is made in the step is sent by one op, after which none touches it.
+static Status checkBorn(const Problem &problem, int k) {
+  const Buffer &buffer = problem.buffers[k];
+  const std::string who = "buffer " + std::to_string(k) + " '" + buffer.name + "' ";
+  int senders = 0, touchedLater = 0, writers = 0;
+  for (const Op &op : problem.ops) {
+    const bool writes = std::count(op.writes.begin(), op.writes.end(), k) > 0;
+    writers += writes;
+    touchedLater += senders > 0 && (writes || std::count(op.reads.begin(), op.reads.end(), k) > 0);
+    senders += std::count(op.sends.begin(), op.sends.end(), k) > 0;
+  }
+  if (senders != 1 || touchedLater > 0 || writers == 0 || buffer.dropped || buffer.activation || buffer.offloadable)
+    return Error{who + "goes home for good after one op; " + std::to_string(writers) + " write it, " +
+                 std::to_string(senders) + " send it, " + std::to_string(touchedLater) + " touch it later"};
+  if (badSeconds(buffer.usedAtHome))
+    return Error{who + "is used at home for " + std::to_string(buffer.usedAtHome) + " seconds"};
+  return Success{};
+}
+
 /// One op writes a visitor and reads nothing of it, as if it had made it. What runs again has it in its workspace.
 static Status checkVisitor(const Problem &problem, int k) {
   const Buffer &buffer = problem.buffers[k];
   const std::string who = "buffer " + std::to_string(k) + " '" + buffer.name + "' ";
   if (!buffer.visits)
-    return buffer.dropped ? Status(Error{who + "is to be dropped, which is for what visits the device"}) : Success{};
+    return buffer.dropped || buffer.born
+               ? Status(Error{who + (buffer.born ? "is to go home for good" : "is to be dropped") +
+                              ", which is for what visits the device"})
+               : Success{};
+  if (!factsOf(problem.visitorsHome).isHome || problem.visitorsLink.d2h <= 0 || problem.visitorsLink.h2d <= 0)
+    return Error{who + "is at home in the arena '" + factsOf(problem.visitorsHome).name +
+                 "', to which the profile knows no link"};
+  if (buffer.born)
+    return checkBorn(problem, k);
   int writers = 0, readers = 0;
   for (const Op &op : problem.ops) {
     const bool writes = std::count(op.writes.begin(), op.writes.end(), k) > 0;
@@ -64,9 +94,6 @@ static Status checkVisitor(const Problem &problem, int k) {
   if (writers != 1 || readers > 0 || buffer.activation || buffer.offloadable)
     return Error{who + "visits the device for one op that writes it; " + std::to_string(writers) + " do, and " +
                  std::to_string(readers) + " read it"};
-  if (!factsOf(problem.visitorsHome).isHome || problem.visitorsLink.d2h <= 0 || problem.visitorsLink.h2d <= 0)
-    return Error{who + "is at home in the arena '" + factsOf(problem.visitorsHome).name +
-                 "', to which the profile knows no link"};
   return Success{};
 }
 

@@ -55,6 +55,7 @@ struct Op {
   Bytes workspace = 0;     ///< live only while the op runs
   std::vector<int> reads;  ///< buffers read; resident while the op runs
   std::vector<int> writes; ///< buffers written; resident from the op's start
+  std::vector<int> sends;  ///< buffers that go home after it for good (Buffer::born): it is the last that touches them
   bool recomputable = true; ///< forward ops only: may be cloned before a backward reader
   std::vector<Alternative> alternatives;
   /// Who gathers in a run of so many ranks.
@@ -114,6 +115,11 @@ struct Buffer {
   bool visits = false;
   /// Of what visits: the op reads it and changes nothing, so that it is dropped instead of going back.
   bool dropped = false;
+  /// Of what visits: ops of the step make it, so that it does not come, and any number of them touch it; it goes after
+  /// the one that sends it, and is used at home then, by threads there, for so long: a gradient.
+  bool born = false;
+  Seconds usedAtHome = 0;
+  int usedBefore = std::numeric_limits<int>::max(); ///< position that waits for the end of that use
   bool offloadable = false; ///< activations, and others where the planner is given every gap (Gaps.h): gradients
   /// Forward ops whose re-execution restores the content, in order (empty: cannot be recomputed). In-place writers are
   /// all listed.
@@ -173,8 +179,8 @@ struct Problem {
   double codecContention = 0;
   /// The same per second that copies pack or unpack beside it: where a copy's codec runs on cores that compute has.
   double packingContention = 0;
-  /// The same per second of the communication stream.
-  double exchangeContention = 0;
+  /// The same per second of the communication stream, and of what is used at home.
+  double exchangeContention = 0, homeContention = 0;
   /// Most that totalError() of a plan may be (Errors.h); empty: no limit, nothing is added up.
   std::optional<double> errorBudget = std::nullopt;
   bool errorsAreDefaults = false; ///< some of the buffers' errors are what a codec usually does, not measured ones

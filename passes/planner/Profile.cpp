@@ -121,6 +121,7 @@ static Rates readRates(const json &root) {
   for (const auto &[precision, value] : object(from, "flops").items())
     rates.flops[precision] = number(object(from, "flops"), precision, 0, flops);
   rates.memoryBandwidth = number(from, "memory_bandwidth", 0, rateOrNone);
+  rates.hostBandwidth = number(from, "host_bandwidth", 0, rateOrNone);
   rates.launch = number(from, "launch_seconds", 0, seconds);
   const json &efficiency = object(from, "efficiency");
   rates.convEfficiency = number(efficiency, "conv", 1, share);

@@ -41,7 +41,8 @@ struct MeasuredEngine {
 struct Rates {
   std::map<std::string, double> flops; ///< by precision: "fp32", "tf32", "bf16", "fp16"
   double memoryBandwidth = 0;
-  Seconds launch = 0; ///< fixed cost of one kernel
+  double hostBandwidth = 0; ///< of updates by threads of the host, in its memory; 0: these are the device's own
+  Seconds launch = 0;       ///< fixed cost of one kernel
   double convEfficiency = 1, matmulEfficiency = 1, bandwidthEfficiency = 1;
 };
 

@@ -49,18 +49,23 @@ static const Alternative *chosen(const Problem &problem, const Plan &plan, int o
   return &problem.ops[op].alternatives[plan.alternatives[op]];
 }
 
-/// Seconds of the copies of visitors for which nothing is planned. A problem with visitors has a link for them. An op
-/// that runs again has their seconds in its Rerun.
+/// Seconds of the copies of visitors for which nothing is planned, of those that it makes the copy home alone. A
+/// problem with visitors has a link for them. An op that runs again has their seconds in its Rerun.
 static Seconds visitSeconds(const Problem &problem, const Plan &plan, const Op &op) {
   Seconds seconds = 0;
-  if (problem.visitorsLink.d2h == 0)
+  const Link &link = problem.visitorsLink;
+  if (link.d2h == 0)
     return seconds;
+  const auto copy = [&](int b, double rate) {
+    return link.latency + static_cast<double>(problem.buffers[b].bytes) / rate;
+  };
   for (int b : op.writes)
-    if (problem.buffers[b].visits && plan.decisions[b].action == Action::Keep) {
-      const Link &link = problem.visitorsLink;
-      const auto bytes = static_cast<double>(problem.buffers[b].bytes);
-      seconds += link.latency + bytes / link.h2d + (problem.buffers[b].dropped ? 0 : link.latency + bytes / link.d2h);
-    }
+    if (const Buffer &visitor = problem.buffers[b];
+        visitor.visits && !visitor.born && plan.decisions[b].action == Action::Keep)
+      seconds += copy(b, link.h2d) + (visitor.dropped ? 0 : copy(b, link.d2h));
+  for (int b : op.sends)
+    if (plan.decisions[b].action == Action::Keep)
+      seconds += copy(b, link.d2h);
   return seconds;
 }
 
@@ -191,8 +196,10 @@ static void cut(const Problem &problem, const Plan &plan, const Program &program
   for (const Absence &absence : d.absences) {
     switch (absence.kind()) {
     case AbsenceKind::AroundEnd: // the only one, see PlanCheck::visit()
-      life.first = program.firstStep[absence.returnAfter + 1];
-      life.early = -1;
+      if (!problem.buffers[life.buffer].born) {
+        life.first = program.firstStep[absence.returnAfter + 1];
+        life.early = -1;
+      }
       life.last = program.firstStep[absence.freeBefore] - 1;
       life.late = 2;
       lives.push_back(life);

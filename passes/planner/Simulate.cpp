@@ -3,6 +3,7 @@
 // changes when the other direction starts or stops.
 #include "passes/planner/Simulate.h"
 
+#include "passes/planner/Engine.h"
 #include "passes/planner/Interconnect.h"
 #include "passes/planner/Program.h"
 
@@ -16,26 +17,6 @@
 namespace sluice::planner {
 
 namespace {
-
-/// A copy, or a job of the codec stream or of the communication stream.
-struct Copy {
-  int buffer, after, before; ///< issued after op `after`, awaited by position `before`
-  double work;               ///< bytes, latency included as bytes at the single rate; seconds of other jobs
-  double most;               ///< limit of the rate
-  double contention;         ///< seconds that compute loses per unit of work
-};
-
-/// A direction of a link, or of the codec stream: serves its queue in order, one copy at a time.
-struct Engine {
-  Event::What what;
-  Stream stream;
-  std::vector<Copy> queue = {};
-  std::vector<size_t> needed = {}; ///< entries that must have ended before position k starts
-  size_t done = 0;
-  bool busy = false;
-  double left = 0;
-  Seconds start = 0;
-};
 
 /// One run of a plan. `now` only goes forward; an op or copy that could start at a moment does, whatever follows from
 /// it.
@@ -71,11 +52,12 @@ private:
   Engine pack = {Event::What::Encode, Stream::Codec}, unpack = {Event::What::Decode, Stream::Codec};
   const ArenaFacts &visitorsHome = factsOf(problem.visitorsHome);
   Engine go = {Event::What::CopyOut, visitorsHome.out}, come = {Event::What::CopyIn, visitorsHome.in};
-  Engine exchanges = {Event::What::Exchange, Stream::Communication};
-  static constexpr int engineCount = 7;
+  Engine exchanges = {Event::What::Exchange, Stream::Communication}, uses = {Event::What::Use, Stream::Home};
+  static constexpr int engineCount = 8;
   Engine *const engines[engineCount] = { // one for each direction of a link and of the codec stream
-      &out, &in, &pack, &unpack, &go, &come, &exchanges};
-  std::vector<std::vector<int>> encodeAfter, decodeBefore; ///< on the compute stream
+      &out, &in, &pack, &unpack, &go, &come, &exchanges, &uses};
+  std::vector<bool> gone = std::vector<bool>(problem.buffers.size(), false); ///< by buffer: a copy of it has left
+  std::vector<std::vector<int>> encodeAfter, decodeBefore;                   ///< on the compute stream
   Timeline timeline;
   Seconds now = 0, computeEnd = 0, readySince = 0;
   Seconds computeAlone = 0; ///< when the step's events would end without contention
@@ -100,9 +82,10 @@ void Simulation::prepareCopies(int b, const Decision &d) {
     const Absence &absence = d.absences[i];
     if (d.departs(i) && !problem.buffers[b].dropped)
       (apart ? go : out).queue.push_back(copy(absence.leaveAfter, absence.freeBefore, link.d2h, true));
-    (apart ? come : in).queue.push_back(copy(absence.returnAfter, absence.neededBy, link.h2d, false));
+    if (!problem.buffers[b].born)
+      (apart ? come : in).queue.push_back(copy(absence.returnAfter, absence.neededBy, link.h2d, false));
   }
-  if (!problem.buffers[b].visits) // those have slots of their own
+  if (!problem.buffers[b].visits || problem.buffers[b].born) // variables have slots of their own
     timeline.hostBytes += aligned(problem, d.codec.kind == Codec::Zvc ? problem.buffers[b].bytes : bytes);
 }
 
@@ -124,6 +107,11 @@ void Simulation::prepare() {
   }
   for (const auto &[op, before] : exchangesOf(problem))
     exchanges.queue.push_back({-1, op, before, problem.ops[op].exchange, 1, problem.exchangeContention});
+  const int n = static_cast<int>(problem.ops.size());
+  for (int op = 0; op < n; ++op)
+    for (int b : problem.ops[op].sends)
+      uses.queue.push_back({b, op, std::min(n, problem.buffers[b].usedBefore), problem.buffers[b].usedAtHome, 1,
+                            problem.homeContention});
   for (Engine *engine : engines)
     std::sort(engine->queue.begin(), engine->queue.end(), [](const Copy &a, const Copy &b) {
       return std::tie(a.after, a.before, a.buffer) < std::tie(b.after, b.before, b.buffer);
@@ -230,6 +218,8 @@ bool Simulation::mayStart(const Engine &engine) const {
   const Copy &copy = engine.queue[engine.done];
   if (copy.after >= opsEnded)
     return false;
+  if (&engine == &uses)
+    return gone[copy.buffer] || plan.decisions[copy.buffer].absences.empty();
   // What an op has exchanged leaves when that is over.
   if (&engine != &exchanges && copy.after >= 0 && problem.ops[copy.after].exchange > 0 &&
       (exchanges.done == 0 || exchanges.queue[exchanges.done - 1].after < copy.after))
@@ -268,11 +258,12 @@ void Simulation::startCopies() {
   start(pack, !unpack.busy);
   start(unpack, !pack.busy);
   start(exchanges, true);
+  start(uses, true);
 }
 
-/// Bytes a second of the copy at hand; of codecs and exchanges, whose work is seconds, 1.
+/// Bytes a second of the copy at hand; of codecs, exchanges and uses at home, whose work is seconds, 1.
 double Simulation::rate(const Engine &engine) const {
-  if (&engine == &pack || &engine == &unpack || &engine == &exchanges)
+  if (&engine == &pack || &engine == &unpack || &engine == &exchanges || &engine == &uses)
     return 1;
   const bool visits = &engine == &go || &engine == &come;
   const Link &link = visits ? problem.visitorsLink : problem.link;
@@ -286,6 +277,8 @@ void Simulation::finishCopy(Engine &engine) {
   const Copy &copy = engine.queue[engine.done];
   timeline.events.push_back({engine.what, engine.stream, copy.after, copy.buffer, engine.start, now});
   engine.busy = false;
+  if (engine.what == Event::What::CopyOut)
+    gone[copy.buffer] = true;
   ++engine.done;
 }
 

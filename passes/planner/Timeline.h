@@ -16,8 +16,8 @@ using Stream = StreamId;
 /// One thing that runs on one stream without a break.
 struct Event {
   /// Encode and Decode run on the codec stream for Action::Compress, on the compute stream for Action::Encode.
-  /// Exchange: what all ranks do together, of an op that runs on compute in no time.
-  enum class What { Run, Rerun, CopyOut, CopyIn, Encode, Decode, Invert, Exchange };
+  /// Exchange: what all ranks do together, of an op that runs on compute in no time. Use: of what has gone home, there.
+  enum class What { Run, Rerun, CopyOut, CopyIn, Encode, Decode, Invert, Exchange, Use };
   What what = What::Run;
   Stream stream = Stream::Compute;
   int op = -1;     ///< op that runs, or after which the copy was issued

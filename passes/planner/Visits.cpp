@@ -41,12 +41,24 @@ private:
   void comeBeforePositions() {
     for (const Recompute &again : plan.recomputes)
       for (int b : problem.ops[again.before].writes)
-        if (problem.buffers[b].visits && stays.count(b) == 0)
+        if (problem.buffers[b].visits && !problem.buffers[b].born && stays.count(b) == 0)
           stays[b] = !room.giveBack({{again.before, again.before}}, aligned(problem, problem.buffers[b].bytes));
     for (int k = 0; k < static_cast<int>(problem.ops.size()); ++k)
       for (int b : problem.ops[k].writes)
-        if (const auto met = stays.find(b); problem.buffers[b].visits && (met == stays.end() || !met->second))
+        if (const auto met = stays.find(b);
+            problem.buffers[b].visits && !problem.buffers[b].born && (met == stays.end() || !met->second))
           plan.decisions[b] = {Action::Offload, {}, {{k, k + 1, k - 1, k}}, "at home elsewhere"};
+    goAfterPositions();
+  }
+
+  /// What is made in the step goes right after the op that sends it; it is said to come when it is made.
+  void goAfterPositions() {
+    const std::vector<Accesses> accesses = accessesOf(problem);
+    for (int k = 0; k < static_cast<int>(problem.ops.size()); ++k)
+      for (int b : problem.ops[k].sends) {
+        const int made = accesses[b].first;
+        plan.decisions[b] = {Action::Offload, {}, {{k, k + 1, made - 1, made}}, "goes home"};
+      }
   }
 
   /// Earlier and later, each by itself: room may be on one side alone. What is given to the visitor is taken from the
@@ -56,7 +68,7 @@ private:
     const Bytes bytes = aligned(problem, problem.buffers[b].bytes);
     const int first = absence.neededBy, last = absence.leaveAfter;
     for (int ahead = distance(first, -1, 2 * copySeconds(problem, b, {}, false)); ahead > 0; ahead /= 2)
-      if (room.giveBack({{first - ahead, first - 1}}, bytes)) {
+      if (!problem.buffers[b].born && room.giveBack({{first - ahead, first - 1}}, bytes)) {
         absence.returnAfter = first - ahead - 1;
         break;
       }

@@ -122,7 +122,7 @@ ChainPlan ChainProblem::planOf(const Plan &plan) const {
     else if (e.stream == Stream::Compute)
       out.timeline.events.push_back(
           {e.op < n ? What::Forward : What::Backward, e.op < n ? e.op : 2 * n - 1 - e.op, e.start, e.end});
-    else if (e.what != Event::What::Exchange) // chains have none
+    else if (e.what != Event::What::Exchange && e.what != Event::What::Use) // chains have none
       out.timeline.events.push_back({e.what == Event::What::CopyOut ? What::Out : What::In, e.buffer, e.start, e.end});
   }
   out.timeline.makespan = timeline.makespan;

@@ -309,7 +309,8 @@ void Session::captureGradient(const char *parameter, const Tensor &gradient, int
   impl->shown.resize(gradient.bytes());
   deviceState(compute); // which has the factor below
   compute.synchronize();
-  checkCuda(cudaMemcpy(impl->shown.data(), compute.address(gradient), gradient.bytes(), cudaMemcpyDeviceToHost),
+  home.synchronize(); // which waits for the copy of one that lies on the host
+  checkCuda(cudaMemcpy(impl->shown.data(), compute.address(gradient), gradient.bytes(), cudaMemcpyDefault),
             "cannot read a gradient");
   // Of a scaled loss, whose check is after us.
   if (const float factor = gradientFactor(); factor != 1)

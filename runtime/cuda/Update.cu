@@ -4,6 +4,7 @@
 #include "runtime/cuda/Cut.h"
 #include "runtime/cuda/Device.h"
 #include "runtime/cuda/Gather.h"
+#include "runtime/cuda/HomeUpdate.h"
 #include "runtime/kernels/SumMessages.h"
 
 namespace sluice {
@@ -204,15 +205,13 @@ void averagePieces(cudaStream_t stream, const Pieces<Addition> &all, const Devic
   averageKernel<<<all.blocks(), blockThreads, 0, stream>>>(all, state);
 }
 
-template <typename Rule>
-void launchUpdate(Stream &stream, Node node, const char *op, Pointers p, bool decoupled = false) {
-  p.decoupled = decoupled;
-  launchPiece<Pointers>(stream, node.as(OpRole::Update), op, updatePieces<Rule, Rule>, p, p.count);
-}
-
-template <typename Rule, typename Plain>
-void launchMomentum(Stream &stream, Node node, const char *op, Pointers p, bool hasMomentum) {
-  p.plain = !hasMomentum;
+/// On the stream `home` all tensors are in host memory.
+template <typename Rule, typename Plain = Rule>
+void launchUpdate(Stream &stream, Node node, const char *op, Pointers p, bool decoupled = false, bool plain = false) {
+  p.decoupled = decoupled, p.plain = plain;
+  if (stream.id == StreamId::Home)
+    return updateAtHome<Rule, Plain>(stream, node, op,
+                                     {p.w, p.first, p.second, p.dw, p.norm, p.count, p.group, p.decoupled, p.plain});
   launchPiece<Pointers>(stream, node.as(OpRole::Update), op, updatePieces<Rule, Plain>, p, p.count);
 }
 
@@ -243,8 +242,8 @@ std::string deviceCodeArchitectures() { return SLUICE_CUDA_ARCHITECTURES; }
 
 void updateSgd(Stream &stream, ParameterId id, const Tensor &w, const Tensor &dw, const Tensor &norm,
                const Tensor &momentum, Node node) {
-  launchMomentum<MomentumSgd, PlainSgd>(stream, node, "update_sgd",
-                                        pointersOf(stream, node, id, w, dw, norm, momentum, none), momentum.present);
+  launchUpdate<MomentumSgd, PlainSgd>(
+      stream, node, "update_sgd", pointersOf(stream, node, id, w, dw, norm, momentum, none), false, !momentum.present);
 }
 
 void updateAdam(Stream &stream, ParameterId id, const Tensor &w, const Tensor &dw, const Tensor &norm,
@@ -261,8 +260,8 @@ void updateAdagrad(Stream &stream, ParameterId id, const Tensor &w, const Tensor
 
 void updateRmsProp(Stream &stream, ParameterId id, const Tensor &w, const Tensor &dw, const Tensor &norm,
                    const Tensor &squareAvg, const Tensor &momentum, Node node) {
-  launchMomentum<MomentumRmsProp, PlainRmsProp>(stream, node, "update_rmsprop",
-                                                pointersOf(stream, node, id, w, dw, norm, squareAvg, momentum), true);
+  launchUpdate<MomentumRmsProp, PlainRmsProp>(stream, node, "update_rmsprop",
+                                              pointersOf(stream, node, id, w, dw, norm, squareAvg, momentum));
 }
 
 void updateLion(Stream &stream, ParameterId id, const Tensor &w, const Tensor &dw, const Tensor &norm,
@@ -345,6 +344,8 @@ void accumulateGradient(Stream &stream, const Tensor &dw, const Tensor &sum, Nod
 void averageWeights(Stream &stream, const Tensor &w, const Tensor &average, Node node) {
   checkUpdate(node, w.shape, {average});
   const Addition piece{stream.data<float>(w), stream.data<float>(average), w.shape.elements()};
+  if (stream.id == StreamId::Home)
+    return averageAtHome(stream, node, "average_weights", piece.from, piece.to, piece.count);
   launchPiece<Addition>(stream, node.as(OpRole::Update), "average_weights", averagePieces, piece, piece.count);
 }
 

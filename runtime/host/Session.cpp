@@ -70,8 +70,9 @@ void Session::captureGradient(const char *parameter, const Tensor &gradient, int
   if (!onGradient || !state.lastBatch())
     return;
   const void *data = compute.address(gradient);
-  compute.launch(parameter, "capture gradient",
-                 [this, parameter, gradient, first, data] { onGradient(parameter, gradient, first, data); });
+  Stream &stream = gradient.space == Space::Host ? home : compute;
+  stream.launch(parameter, "capture gradient",
+                [this, parameter, gradient, first, data] { onGradient(parameter, gradient, first, data); });
 }
 
 size_t Session::peak(Space space) const {

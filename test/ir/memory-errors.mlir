@@ -139,7 +139,7 @@ func.func @offload_c2_indices(%x: tensor<8x8xi8>) {
 // -----
 
 func.func @await_c1(%x: tensor<8x8xf32>) {
-  // expected-error @below {{waits for a value that neither train.offload nor train.encode gives}}
+  // expected-error @below {{waits for a value that neither train.offload nor train.encode nor an update at home gives}}
   train.await %x : (tensor<8x8xf32>) -> ()
   return
 }

@@ -5,7 +5,7 @@
     large_plan.py FOLDER [--layers 32] [--width 4096] [--heads 32] [--tokens 1024] [--device rtx-4060-ti-16] [--batches 8,16,32] [--budget 15GiB] [--flags '--host-budget=128GiB --parts=16'] [--sluicec build/bin/sluicec]
 
 The model is zoo_own.Decoder with GPT-2's vocabulary, by default of 6.7 billion parameters, exported without values: its weights are a file of holes. It is trained by AdamW in bf16, with masters and states in fp32 at home in
-host memory. The link's time is that of parameters, which come three times and go once, and of states, which come and go once, at the profile's rate of both directions together. Nothing is run. Needs the Python environment
+host memory, where they are updated. The link's time is that of parameters, which come twice, at the profile's rate of each direction while both run. Nothing is run. Needs the Python environment
 of tools/setup.sh --references."""
 import argparse
 import json
@@ -66,9 +66,9 @@ def main():
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     parameters = make(options, options.folder / "model.onnx")
-    rate = json.loads((PROFILES / f"{options.device}.json").read_text())["links"]["duplex"]
-    link = 4 * parameters * (3 + 1 + 2 + 2) / (2 * rate)
-    print(f"{parameters:,} parameters; the link moves them and their states in {link:.1f} s a step")
+    profile = json.loads((PROFILES / f"{options.device}.json").read_text())
+    link, updates = 2 * 4 * parameters / profile["links"]["duplex"], 7 * 4 * parameters / profile["rates"]["host_bandwidth"]
+    print(f"{parameters:,} parameters; the link brings them twice a step in {link:.1f} s, and gradients home meanwhile; updates read and write host memory for {updates:.1f} s")
     print("| texts a step | keep MiB | step s | tokens/s | bound s | tokens/s of the link |\n|---|---|---|---|---|---|")
     for batch in options.batches.split(","):
         made, tokens = plan(options, options.folder / "model.onnx", batch), int(batch) * options.tokens

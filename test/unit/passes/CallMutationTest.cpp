@@ -331,6 +331,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"gpt", "mixed", "70%act"}, Case{"lstm", "mixed", "90%act"},
                     Case{"vgg", "vdnn-all", "", Space::Host, Space::Storage},
                     Case{"vgg", "keep", "", Space::Host, Space::Storage, 1, Space::Storage},
+                    Case{"vgg", "keep", "", Space::Host, Space::Host, 1, Space::Host},
                     Case{"vgg", "chen", "", Space::Host, Space::Device, 1, Space::Storage},
                     Case{"bottleneck", "mixed", "60%act", Space::Host, Space::Storage, 1, Space::Storage},
                     Case{"gpt", "vdnn-all", "", Space::Host, Space::Device, 2},

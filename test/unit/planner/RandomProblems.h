@@ -241,8 +241,19 @@ struct RandomProblem {
     if (shape.visitors && chance(0.4))
       op.writes.insert(op.writes.begin(), addFetched(op));
     p.ops.push_back(op);
-    if (shape.visitors && chance(0.6))
+    if (shape.visitors && chance(0.3))
+      sendGradient();
+    else if (shape.visitors && chance(0.6))
       addUpdate(k);
+  }
+
+  /// That the op makes for an update at home.
+  void sendGradient() {
+    const int sent = addBuffer(p.ops.back().name + ".gradient", shape.unit * (1 + below(64)), false);
+    p.buffers.back().visits = p.buffers.back().born = true;
+    p.buffers.back().usedAtHome = 1e-5 * below(40);
+    p.ops.back().writes.push_back(sent);
+    p.ops.back().sends = {sent};
   }
 
   /// Of a parameter with one or two states that visit the device.

@@ -225,4 +225,81 @@ TEST(Visits, EveryStrategyPlansAroundThem) {
   EXPECT_GT(ahead, 100);
 }
 
+/// A gradient of 100 bytes that op 3 makes and op 5 reads last: it goes home in a second and is used there for two.
+struct Sent : test::SmallStep {
+  const int x = buffer(false), gradient = buffer(false);
+
+  explicit Sent(int ops = 9) : SmallStep(100) {
+    problem.visitorsLink = problem.link;
+    Buffer &sent = problem.buffers[gradient];
+    sent.visits = sent.born = true;
+    sent.usedAtHome = 2;
+    for (int k = 0; k < ops; ++k)
+      op(Phase::Backward,
+         k == 0   ? std::vector<int>{}
+         : k == 5 ? std::vector<int>{x, gradient}
+                  : std::vector<int>{x},
+         k == 3 ? std::vector<int>{x, gradient} : std::vector<int>{x});
+    problem.ops[5].sends = {gradient};
+  }
+};
+
+TEST(Visits, WhatIsMadeGoesHomeForGood) {
+  const Sent net;
+  ASSERT_EQ(messageOf(checkProblem(net.problem)), "");
+  const Plan keep = keepPlan(net.problem);
+  EXPECT_EQ(peakBytes(net.problem, expand(net.problem, keep)), 200);
+  const Timeline waiting = simulate(net.problem, keep);
+  EXPECT_DOUBLE_EQ(waiting.makespan, 9 + 1) << "compute waits for the copy, not for what is done at home";
+  EXPECT_EQ(messageOf(checkTimeline(net.problem, keep, waiting)), "");
+  const Plan beside = withVisits(net.problem, 200, keep);
+  const Absence away = beside.decisions[net.gradient].absences.front();
+  EXPECT_EQ(away.leaveAfter, 5);
+  EXPECT_GT(away.freeBefore, 6);
+  EXPECT_EQ(messageOf(checkPlan(net.problem, beside, 200)), "");
+  const Timeline timeline = simulate(net.problem, beside);
+  EXPECT_DOUBLE_EQ(timeline.makespan, 9);
+  EXPECT_EQ(timeline.hostBytes, 100) << "a variable's slot is not the gradient's";
+  EXPECT_EQ(messageOf(checkTimeline(net.problem, beside, timeline)), "");
+}
+
+TEST(Visits, AStepEndsWithWhatIsUsedAtHome) {
+  const Sent net(7);
+  const Timeline timeline = simulate(net.problem, withVisits(net.problem, 200, keepPlan(net.problem)));
+  EXPECT_DOUBLE_EQ(timeline.makespan, 6 + 1 + 2);
+  Sent waiting(9);
+  waiting.problem.buffers[waiting.gradient].usedBefore = 7;
+  const Plan plan = withVisits(waiting.problem, 200, keepPlan(waiting.problem));
+  const Timeline waited = simulate(waiting.problem, plan);
+  EXPECT_DOUBLE_EQ(waited.makespan, 6 + 1 + 2 + 2) << "op 7 waits for the use";
+  EXPECT_EQ(messageOf(checkTimeline(waiting.problem, plan, waited)), "");
+}
+
+TEST(Visits, TheCheckersRefuseUsesAtHomeThatCannotBe) {
+  const Sent net;
+  const Plan plan = withVisits(net.problem, 200, keepPlan(net.problem));
+  const auto refused = [&](const std::function<void(Event &)> &change) {
+    Timeline timeline = simulate(net.problem, plan);
+    for (Event &e : timeline.events)
+      if (e.what == Event::What::Use)
+        change(e);
+    return messageOf(checkTimeline(net.problem, plan, timeline));
+  };
+  EXPECT_EQ(refused([](Event &) {}), "");
+  EXPECT_NE(refused([](Event &e) { e.start -= 0.5; }), "") << "before the copy has ended";
+  EXPECT_NE(refused([](Event &e) { e.end -= 0.5; }), "") << "shorter than it takes";
+  EXPECT_NE(refused([](Event &e) { e.stream = Stream::Codec; }), "");
+  EXPECT_NE(refused([](Event &e) { e.buffer = 0; }), "");
+  const auto wrong = [](const std::function<void(Problem &, int)> &change) {
+    Sent other;
+    change(other.problem, other.gradient);
+    return messageOf(checkProblem(other.problem));
+  };
+  EXPECT_EQ(wrong([](Problem &p, int b) { p.ops[7].reads.push_back(b); }),
+            "buffer 1 'b1' goes home for good after one op; 1 write it, 1 send it, 1 touch it later");
+  EXPECT_NE(wrong([](Problem &p, int) { p.ops[5].sends.clear(); }), "");
+  EXPECT_NE(wrong([](Problem &p, int b) { p.buffers[b].usedAtHome = -1; }), "");
+  EXPECT_NE(wrong([](Problem &p, int b) { p.buffers[b].visits = false; }), "");
+}
+
 } // namespace sluice::planner

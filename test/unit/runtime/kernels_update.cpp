@@ -261,6 +261,52 @@ TEST_F(Update, GroupsHaveTheirOwnRateAndDecay) {
               });
 }
 
+/// Tensors of an update, on the device or in host memory, with the stream that works there.
+struct Place {
+  Stream &stream;
+  Tensor w, dw, m, v, average, norm;
+};
+
+/// Threads of the host give the bits of the device, whatever the rule, group, clipping and batch.
+TEST_F(Update, AtHomeTheBitsAreTheSame) {
+  constexpr int64_t few = 20011;
+  StepState &state = h.session.state;
+  state.batches = 2, state.averageDecay = 0.75f, state.clipValue = 0.8f, state.clipNorm = 3;
+  h.session.groups[0] = {0.5f, 0.02f};
+  const std::function<void(const Place &)> rules[] = {
+      [](const Place &p) { updateSgd(p.stream, ParameterId{0}, p.w, p.dw, p.norm, p.m, "w"); },
+      [](const Place &p) { updateSgd(p.stream, {}, p.w, p.dw, none, none, "w"); },
+      [](const Place &p) { updateAdam(p.stream, {}, p.w, p.dw, p.norm, p.m, p.v, WeightDecay::Decoupled, "w"); },
+      [](const Place &p) { updateAdam(p.stream, {}, p.w, p.dw, none, p.m, p.v, WeightDecay::Coupled, "w"); },
+      [](const Place &p) { updateAdagrad(p.stream, {}, p.w, p.dw, p.norm, p.m, "w"); },
+      [](const Place &p) { updateRmsProp(p.stream, {}, p.w, p.dw, p.norm, p.m, p.v, "w"); },
+      [](const Place &p) { updateLion(p.stream, ParameterId{0}, p.w, p.dw, p.norm, p.m, "w"); }};
+  Place places[] = {{h.session.compute, {}, {}, {}, {}, {}, {}}, {h.session.home, {}, {}, {}, {}, {}, {}}};
+  size_t next = 0;
+  for (Tensor Place::*tensor : {&Place::w, &Place::dw, &Place::m, &Place::v, &Place::average, &Place::norm}) {
+    const Shape shape{tensor == &Place::norm ? 1 : few};
+    places[0].*tensor = h.tensor(shape);
+    places[1].*tensor = host(next, shape);
+    next += (places[1].*tensor).bytes() + 256;
+  }
+  for (const auto &rule : rules) {
+    for (const Place &place : places) {
+      h.write(place.w, randomNumbers(few, 1)), h.write(place.average, Numbers(few, 7.0));
+      h.write(place.m, Numbers(few)), h.write(place.v, Numbers(few)), h.write(place.norm, {5.0});
+      for (state.step = 1; state.step <= 3; ++state.step)
+        for (state.batch = 0; state.batch < 2; ++state.batch) {
+          h.write(place.dw, randomNumbers(few, static_cast<unsigned>(10 + state.draw())));
+          rule(place);
+          averageWeights(place.stream, place.w, place.average, "w");
+        }
+      state.batch = 0;
+    }
+    for (Tensor Place::*tensor : {&Place::w, &Place::m, &Place::v, &Place::average})
+      EXPECT_EQ(h.read(places[0].*tensor), h.read(places[1].*tensor)) << "rule " << &rule - rules;
+    EXPECT_NE(h.read(places[1].w), randomNumbers(few, 1));
+  }
+}
+
 TEST_F(Update, SizesMustAgree) {
   EXPECT_THROW(updateSgd(stream, {}, tw, h.tensor({7}), none, tm, "w"), std::invalid_argument);
   EXPECT_THROW(updateRmsProp(stream, {}, tw, tdw, none, tm, h.tensor({7}), "w"), std::invalid_argument);

@@ -262,6 +262,11 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpy
   emulator::enqueue(stream, [=] { memcpy(to, from, bytes); });
   return cudaSuccess;
 }
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t call, void *data) {
+  countCopy(stream);
+  emulator::enqueue(stream, [=] { call(data); });
+  return cudaSuccess;
+}
 
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned, int priority) {
   return *stream = new EmulatedStream{priority}, cudaSuccess;

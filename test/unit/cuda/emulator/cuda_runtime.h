@@ -99,6 +99,8 @@ enum cudaError_t {
   cudaErrorLaunchFailure = 719
 };
 enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice, cudaMemcpyDefault };
+#define CUDART_CB
+using cudaHostFn_t = void (*)(void *);
 using cudaStream_t = struct EmulatedStream *;
 using cudaEvent_t = struct EmulatedEvent *;
 using cudaGraph_t = struct EmulatedGraph *;
@@ -125,6 +127,7 @@ inline cudaError_t cudaMemset(void *to, int value, size_t bytes) { return memset
 cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream);
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind);
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream);
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t call, void *data);
 inline cudaError_t cudaGetSymbolAddress(void **address, const void *symbol) {
   return *address = const_cast<void *>(symbol), cudaSuccess;
 }
