@@ -161,12 +161,13 @@ void Scheduler::together(Operation *op) {
     copiedIn[storage] = done;
 }
 
-/// After the gradient's copy, compute, which may have a say in whether the step changes anything, and those who fetch
-/// the parameter before it changes. What fetches it later waits for the update.
+/// After the gradient's copy, those who fetch the parameter before it changes, and the check of a scaled loss, which says
+/// whether it does. What fetches it later waits for the update.
 void Scheduler::atHome(train::UpdateOp op) {
   const SmallVector<int> writes = storages.writes(op);
   const Location loc = op.getLoc();
-  clocks.waitForCompute(loc, Stream::Home, storages[writes.front()].name + "_ready");
+  if (!function.getOps<train::CheckGradientsOp>().empty())
+    clocks.waitForCompute(loc, Stream::Home, storages[writes.front()].name + "_checked");
   for (int storage : storages.reads(op))
     for (const auto *pending : {&packed, &fetched})
       if (auto found = pending->find(storage); found != pending->end())

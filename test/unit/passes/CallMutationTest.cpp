@@ -301,9 +301,9 @@ TEST_P(CallMutation, CopiesMoveWhatWasPlanned) {
   for (size_t i = 0; i < copies.size(); ++i)
     for (size_t j = 0; j < copies.size(); ++j) {
       CopyOp one = copies[i], other = copies[j];
-      if (i == j || one.getStream() != other.getStream() ||
+      if (one.getFrom() == other.getFrom() || one.getStream() != other.getStream() ||
           slot(one.getFrom()).getBytes() != slot(other.getFrom()).getBytes())
-        continue;
+        continue; // a parameter is fetched as it is for each op that reads it
       ++total;
       EXPECT_NE(verifyWith([&](ProgramOp p) {
                   std::vector<CopyOp> own = all<CopyOp>(p);
