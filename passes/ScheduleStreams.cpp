@@ -161,8 +161,8 @@ void Scheduler::together(Operation *op) {
     copiedIn[storage] = done;
 }
 
-/// After the gradient's copy, those who fetch the parameter before it changes, and the check of a scaled loss, which says
-/// whether it does. What fetches it later waits for the update.
+/// After the gradient's copy, those who fetch the parameter before it changes, and the check of a scaled loss, which
+/// says whether it does. What fetches it later waits for the update.
 void Scheduler::atHome(train::UpdateOp op) {
   const SmallVector<int> writes = storages.writes(op);
   const Location loc = op.getLoc();
