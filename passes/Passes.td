@@ -50,7 +50,7 @@ def Recompose : Pass<"sluice-recompose", "::mlir::ModuleOp"> {
     6. Attention reads queries, keys and values where a projection wrote them, through the reshapes, transposes and slices that exporters put between
        (#train.view), where its views cover each tensor exactly once, so that the gradient goes back the same way; and it writes its result as
        the transpose after it would. Batch and heads that were joined to one dimension are taken apart for that. Queries, keys and values of one packed projection then have one gradient, which no op concatenates.
-    7. A row that a sum adds to a product with one matrix becomes the product's bias.
+    7. A row that a sum adds to a product with one matrix, or to a reshape of the product's rows, becomes the product's bias.
 
     Constants that nobody reads any longer go.
 
