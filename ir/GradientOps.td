@@ -183,6 +183,24 @@ def Train_LossBackwardOp : Train_GradientOp<"loss_backward", [Train_OwnKernel,
   let results = (outs Train_Real:$dx);
   let assemblyFormat = "$loss operands attr-dict `:` functional-type(operands, results)";
 }
+def Train_LossAndGradientOp : Train_GradientOp<"loss_and_gradient", [Train_OwnKernel,
+    DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionPreference", "isOperandWide", "isResultWide"]>]> {
+  let extraClassDeclaration = Train_KernelFacts<"Loss", results = ["", "_loss"], launch = "loss">.decl # Train_RoleIs<"Loss">.decl
+      # "::sluice::sched::IdsAttr ids();";
+  let summary = "train.softmax_cross_entropy and the gradient of its logits, which are read once";
+  let description = [{
+    Created by join-losses, for cuda. dx may take the bytes of x.
+
+    - C1: train.softmax_cross_entropy with these attributes takes x and target; dx has x's shape.
+
+    ```mlir
+    %dx, %loss = train.loss_and_gradient %logits, %target : (tensor<16x10xf32>, tensor<16xi64>) -> (tensor<16x10xf32>, tensor<f32>)
+    ```
+  }];
+  let arguments = (ins Train_Real:$x, RankedTensorOf<[I64]>:$target, OptionalAttr<I64Attr>:$ignore_index, OptionalAttr<I64Attr>:$classes,
+      OptionalAttr<I64Attr>:$first);
+  let results = (outs Train_Real:$dx, Train_Scalar:$loss);
+}
 def Train_CtcLossBackwardOp : Train_GradientOp<"ctc_loss_backward", [Train_OwnKernel,
     DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionPreference", "isOperandWide"]>]> {
   let extraClassDeclaration = Train_KernelFacts<"Loss">.decl;

@@ -17,6 +17,7 @@
 // | quantize-frozen | `train.quantized`; the backward half, layouts, no stages | forms of variables, train.quantized_matmul, train.dequantize, train.cast | functions | an error: there are stages |
 // | assign-precision | layouts, no stages | bf16 or f16 tensors, train.cast | functions | an error: there are stages |
 // | pad-products (cuda, 16 bits) | train.cast of weights, no stages | products of whole rows of 128 bytes, `classes` of losses | functions | an error: there are stages |
+// | join-losses (cuda) | losses and their gradients with the `classes` that pad-products gives them, no stages | train.loss_and_gradient | functions | an error: there are stages |
 // | linearize | final types: what works in place has one type | `train.stage`, `train.in_place`, pieces | functions | an error of the three passes above, which would change types |
 // | estimate-cost | kernels; storages as linearize leaves them | `train.cost`, `train.algorithm`, `train.engines` | functions | an error: the op has no kernel |
 // | home-variables (--state-home, --parameter-home) | updates, `train.cost` | variables with a home, their copies around the ops that read them | functions | no error: variables stay where it did not run |
@@ -171,11 +172,14 @@ def Fuse : Pass<"sluice-fuse", "::mlir::ModuleOp"> {
   let description = [{
     1. train.batch_norm becomes statistics and train.normalize; its backward op becomes train.normalize_reduce and train.normalize_backward.
     2. Every elementwise op becomes a train.fused of its own.
+       With `rows` train.layer_norm_backward becomes a region that takes means of its rows (train.row_mean), regions of gradients that stand beside matrices
+       run over matrices, and train.sum_to over the rows of what such a region makes becomes a region of a sum.
     3. A fused op sinks into a later one that reads its result when both run over the same shape, everything else that reads its results
        comes later still, and no more bytes become live for longer than the sunk results save. One that may not sink is repeated inside the
        later one where that reads all full-size operands of the result anyway, other results of the op among them: the gradient of BatchNorm and
        ReLU sees the sign of what ReLU gave in what BatchNorm read. If nobody else reads the result, the repetition may read one operand more.
        Not with `repeat=false`, for plans that may bring operands back inexactly: they must take such signs from the exact original.
+       With `rows` a region that takes means of rows then makes the sums of LayerNorm's parameters as well, in their place.
     Never depends on a plan or a budget. The arithmetic of each element stays as it was: grouping changes no bit.
 
     ```mlir
@@ -192,7 +196,8 @@ def Fuse : Pass<"sluice-fuse", "::mlir::ModuleOp"> {
     }
     ```
   }];
-  let options = [Option<"repeat", "repeat", "bool", "true", "let later ops repeat earlier ones">];
+  let options = [Option<"repeat", "repeat", "bool", "true", "let later ops repeat earlier ones">,
+    Option<"rows", "rows", "bool", "false", "regions may take means of their rows and sum over them, as kernels on cuda can">];
   let dependentDialects = ["::sluice::train::TrainDialect"];
   let statistics = [Statistic<"regions", "regions", "fused regions left">, Statistic<"merged", "merged", "ops sunk into another">,
     Statistic<"repeated", "repeated", "results that a later op computes again">];
@@ -314,6 +319,27 @@ def PadProducts : Pass<"sluice-pad-products", "::mlir::ModuleOp"> {
   let options = [Option<"multiple", "multiple", "int64_t", "64", "columns get a multiple of this; 1: nothing is padded">,
     Option<"fewest", "fewest", "int64_t", "512", "fewest columns of products that are worth it">];
   let statistics = [Statistic<"padded", "padded", "products with more columns">];
+}
+
+def JoinLosses : Pass<"sluice-join-losses", "::mlir::ModuleOp"> {
+  let summary = "compute a cross-entropy where its gradient is, by one kernel";
+  let description = [{
+    For cuda, where a loss waits for the memory that its logits come from: 50304 columns of 32 x 1024 tokens in bf16 are 3.3 GB, which the loss reads, and its gradient once more.
+
+    train.softmax_cross_entropy and the first train.loss_backward of the same logits and targets behind it become train.loss_and_gradient there, where
+    whatever reads the loss comes later still. Losses without a gradient stay, as those of @evaluate. Never depends on a plan or a budget, and changes no bit.
+
+    ```mlir
+    %loss = train.softmax_cross_entropy %y, %target : (tensor<16x10xf32>, tensor<16xi64>) -> tensor<f32>
+    %dy = train.loss_backward softmax_cross_entropy %y, %target : (tensor<16x10xf32>, tensor<16xi64>) -> tensor<16x10xf32>
+    ```
+    becomes
+    ```mlir
+    %dy, %loss = train.loss_and_gradient %y, %target : (tensor<16x10xf32>, tensor<16xi64>) -> (tensor<16x10xf32>, tensor<f32>)
+    ```
+  }];
+  let dependentDialects = ["::sluice::train::TrainDialect"];
+  let statistics = [Statistic<"joined", "joined", "losses computed with their gradients">];
 }
 
 include "passes/SchedulePasses.td"

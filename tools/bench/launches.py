@@ -21,7 +21,7 @@ PRODUCTS = {"Conv", "ConvNorm", "Matmul", "Attention"}
 EPILOGUES = "epilogues of convolutions"
 PRODUCT_KERNELS = ("conv", "matmul", "attention")
 SINGLE = {"Reorder", "UpdateStatistics", "MaxPool", "AveragePool", "Softmax", "Slab", "Lrn", "Resize", "BatchNormStatistics", "LayerNorm", "SumTo",
-          "BroadcastTo", "Embedding", "Dropout"}  # one launch a call
+          "BroadcastTo", "Embedding", "Dropout", "LossAndGradient"}  # one launch a call
 GATHERED = 48  # tensors of one launch, runtime/Gather.h
 SEVERAL = {"Lamb": 3, "GradientNorm": 2}
 
