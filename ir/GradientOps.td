@@ -34,6 +34,9 @@ def Train_ConvBackwardWeightOp : Train_GradientOp<"conv_backward_weight", [Train
   let extraClassDeclaration = Train_KernelFacts<"Conv", object = "_dw", results = ["_dw", "_db"]>.decl;
   let summary = "gradient of a convolution with respect to its weights, and to its bias where it has one";
   let description = [{
+    dw of 16 bits lies as engines leave it, in NHWC order, and a train.cast makes of it what updates read: on cuda, where one launch takes several of
+    these.
+
     - C1: the convolution with these attributes maps x, dw and dbias to dy.
 
     ```mlir
@@ -43,7 +46,7 @@ def Train_ConvBackwardWeightOp : Train_GradientOp<"conv_backward_weight", [Train
   }];
   let arguments = (ins Train_Real:$dy, Train_Real:$x, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$pads,
       DenseI64ArrayAttr:$dilations, I64Attr:$group);
-  let results = (outs Train_Float:$dw, Optional<Train_Vector>:$dbias);
+  let results = (outs Train_Real:$dw, Optional<Train_Vector>:$dbias);
 }
 def Train_AttentionBackwardOp : Train_GradientOp<"attention_backward", [Train_OwnKernel,
     DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionPreference", "isOperandWide"]>, DeclareOpInterfaceMethods<Train_Costed, ["flops", "work"]>]> {

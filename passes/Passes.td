@@ -262,6 +262,8 @@ def AssignPrecision : Pass<"sluice-assign-precision", "::mlir::ModuleOp"> {
     - Where a convolution of one group reads an image of fewer channels than `fewest-channels` through such a cast, image and weights get that many there, zeros
       in the new ones, and train.slice takes the weights' own out of their gradient: engines on tensor cores, which read 8 at a time, would copy the whole batch so
       into their workspace, forward and backward. For the host it is 1.
+    - With `turns-gradients` the gradient of a convolution's weights is bf16 in NHWC order, and a train.cast makes f32 of it: runs that group-launches brings
+      together. cuDNN's engines leave it so, and a kernel of its own for each would take the time of a launch. Not where channels were added.
 
     ```mlir
     %w = train.read @w : tensor<10x36xf32>
@@ -277,7 +279,8 @@ def AssignPrecision : Pass<"sluice-assign-precision", "::mlir::ModuleOp"> {
     ```
   }];
   let dependentDialects = ["::sluice::train::TrainDialect"];
-  let options = [Option<"fewestChannels", "fewest-channels", "int64_t", "8", "channels that convolutions of halves read of an image without a copy of it">];
+  let options = [Option<"fewestChannels", "fewest-channels", "int64_t", "8", "channels that convolutions of halves read of an image without a copy of it">,
+    Option<"turnsGradients", "turns-gradients", "bool", "false", "gradients of convolutions' weights are turned by ops of their own, as cuda's engines leave them">];
   let statistics = [Statistic<"casts", "casts", "changes of element type">, Statistic<"narrowed", "narrowed", "results stored in 16 bits">];
 }
 

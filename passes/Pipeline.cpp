@@ -40,7 +40,7 @@ static void addLinearizing(OpPassManager &pm, const PipelineOptions &options) {
   pm.addPass(createFuse({!roundsTensors, options.target == Target::Cuda}));
   pm.addPass(createAssignLayouts());
   pm.addPass(createQuantizeFrozen({options.target}));
-  pm.addPass(createAssignPrecision({options.target == Target::Cuda ? 8 : 1}));
+  pm.addPass(createAssignPrecision({options.target == Target::Cuda ? 8 : 1, options.target == Target::Cuda}));
   if (options.target == Target::Cuda) {
     pm.addPass(createPadProducts());
     pm.addPass(createJoinLosses());

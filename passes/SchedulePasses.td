@@ -206,6 +206,7 @@ def GroupLaunches : Pass<"sluice-group-launches", "::mlir::ModuleOp"> {
     each other, and all but the first of a group get `sched.together`, which emitted programs take for one launch:
 
     - updates, sums of gradients and running statistics, which write variables alone, wait for the last one of their group;
+    - casts that turn the gradients of convolutions' weights wait for the last one of theirs, in front of the updates;
     - casts of parameters, which read variables alone, are made with the first one.
 
     A group ends where an op in between needs what a member changes, or changes what it needs; where the buffers that live longer or begin earlier exceed
