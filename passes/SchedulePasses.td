@@ -225,7 +225,7 @@ def GroupLaunches : Pass<"sluice-group-launches", "::mlir::ModuleOp"> {
     sched.run compute "update" ins(%b_grad : ..., %b : ...) outs(%b : ...) ... attributes {sched.together}
     ```
   }];
-  let options = [Option<"bytes", "bytes", "int64_t", "32 << 20", "most bytes of a group that wait or come early: what caches hold">];
+  let options = [Option<"bytes", "bytes", "int64_t", "56 << 20", "most bytes of a group that wait or come early: about what an H200's cache holds">];
   let statistics = [Statistic<"saved", "saved", "launches saved">];
 }
 
