@@ -26,32 +26,38 @@ struct Expression {
   Binding binding = Binding::Word;
 };
 
-/// Prints the body of one region. Names that the body calls are reserved, since parameters may not hide functions.
+/// Prints what values of one region follow from. Names that a body calls are reserved, since parameters may not hide
+/// functions. Means of rows are given: what they alone read is not printed.
 class Printer {
 public:
-  Printer(Block &block, const Names &outer)
-      : block(block), names(outer.inner({"arcTangent", "ceilf", "cosine", "element", "errorFunction", "exponential",
-                                         "floorf", "fmodf", "hyperbolicTangent", "logarithm", "logistic", "randomKey",
-                                         "rintf", "sine", "sqrtf", "truncf", "uniform"})) {
+  Printer(Block &block, ValueRange results, const Names &outer)
+      : block(block), results(results.begin(), results.end()),
+        names(outer.inner({"arcTangent", "ceilf", "cosine", "element", "errorFunction", "exponential", "floorf",
+                           "fmodf", "hyperbolicTangent", "logarithm", "logistic", "randomKey", "rintf", "row", "sine",
+                           "sqrtf", "truncf", "uniform"})) {
+    needed.insert(results.begin(), results.end());
+    for (Operation &op : llvm::reverse(block.without_terminator()))
+      if (needed.contains(op.getResult(0)) && !isa<train::RowMeanOp>(op))
+        needed.insert(op.operand_begin(), op.operand_end());
     for (auto [i, argument] : llvm::enumerate(block.getArguments()))
       name(argument, i < 26 ? std::string(1, 'a' + i) : "in" + std::to_string(i));
   }
 
-  std::string parameters() {
+  /// With names for all, or for those alone that are needed.
+  std::string parameters(bool all = true) {
     std::string out;
     for (Value argument : block.getArguments())
-      out += (out.empty() ? "float " : ", float ") + values[argument].text;
+      out += (out.empty() ? "float" : ", float") + (all || needed.contains(argument) ? " " + of(argument) : "");
     return out;
   }
 
-  /// Values are computed in the order of the block; the terminator's operands are the results, outputs first, then
-  /// sums.
+  /// Values are computed in the order of the block.
   std::string body() {
     std::string out;
     llvm::raw_string_ostream stream(out);
     for (Operation &op : block.without_terminator()) {
       Value result = op.getResult(0);
-      if (result.use_empty())
+      if (!needed.contains(result))
         continue;
       Expression value = expression(&op);
       if (standsAlone(result)) {
@@ -61,7 +67,7 @@ public:
       values[result] = value;
     }
     stream << "    return {{";
-    for (auto [i, value] : llvm::enumerate(block.getTerminator()->getOperands()))
+    for (auto [i, value] : llvm::enumerate(results))
       stream << (i ? ", " : "") << values[value].text;
     stream << "}};\n";
     return out;
@@ -76,7 +82,7 @@ private:
     if (isa<arith::ConstantOp, arith::CmpFOp>(op)) // comparisons only selections read
       return false;
     return !train::scalarName(value.getLoc()).empty() || !value.hasOneUse() ||
-           isa<arith::SelectOp, arith::CmpFOp, train::YieldOp>(*value.user_begin());
+           isa<arith::SelectOp, arith::CmpFOp, train::YieldOp, train::RowMeanOp>(*value.user_begin());
   }
 
   /// Names the value, after what its location says if that says anything.
@@ -178,22 +184,35 @@ private:
           return Expression{"uniform(randomKey(element.seed, " + std::to_string(u.getKey()) + "u, element.step), " +
                             index + ")"};
         })
+        .Case([&](train::RowMeanOp m) {
+          const auto means = block.getOps<train::RowMeanOp>();
+          return Expression{"row.v[" + std::to_string(std::distance(means.begin(), llvm::find(means, m))) + "]"};
+        })
         .Default([](Operation *other) -> Expression {
           throw std::logic_error("codegen cannot print the scalar op " + other->getName().getStringRef().str());
         });
   }
 
   Block &block;
+  SmallVector<Value> results;
+  llvm::SmallDenseSet<Value> needed;
   llvm::DenseMap<Value, Expression> values;
   Names names;   ///< of scalars: none is what bodies say themselves
   int count = 0; ///< of values without a name
 };
 
+/// What means of rows are of, in the order of the means.
+SmallVector<Value> meanTerms(Block &block) {
+  return llvm::map_to_vector(block.getOps<train::RowMeanOp>(),
+                             [](train::RowMeanOp mean) -> Value { return mean.getValue(); });
+}
+
 } // namespace
 
 /// The text of the object is its key: two regions whose bodies and types print alike are one, whatever their nodes.
 std::string FusedTable::objectFor(sched::RunOp run) {
-  Printer printer(run.getBody().front(), names);
+  Block &block = run.getBody().front();
+  Printer printer(block, block.getTerminator()->getOperands(), names);
   std::string parameters = printer.parameters(), body = printer.body();
   RankedTensorType domain = run.domain();
   std::string steps, types;
@@ -221,8 +240,17 @@ std::string FusedTable::objectFor(sched::RunOp run) {
     out << "  static constexpr DataType types[] = {" << types << "};\n";
   if (printer.random)
     out << "  static constexpr bool random = true;\n";
+  const SmallVector<Value> terms = meanTerms(block);
+  const std::string rows = terms.empty() ? "" : "Values<" + std::to_string(terms.size()) + ">";
+  if (!terms.empty()) {
+    Printer sides(block, terms, names);
+    const std::string given = sides.parameters(false);
+    out << "  static constexpr int means = " << terms.size() << ";\n  SLUICE_KERNEL " << rows << " rowTerms(" << given
+        << ") const {\n"
+        << sides.body() << "  }\n";
+  }
   out << "  SLUICE_KERNEL Values<" << outputs + sums << "> operator()(" << (printer.random ? "Element element, " : "")
-      << parameters << ") const {\n"
+      << (terms.empty() ? "" : rows + " row, ") << parameters << ") const {\n"
       << body << "  }\n};\n";
   auto [known, isNew] = byBody.try_emplace(object);
   if (isNew) {

@@ -237,9 +237,9 @@ PrecisionPreference ConvBackwardWeightOp::precisionPreference() { return Precisi
 bool ConvOp::isOperandWide(unsigned i) { return i >= 2; }
 bool ConvBackwardNormOp::isOperandWide(unsigned i) { return i == 4 || i == 5; }
 
-// The optimizer adds weight gradients to f32 parameters. Sums stand for many values: means, variances, gradients of
-// what was broadcast.
-bool ConvBackwardWeightOp::isResultWide(unsigned) { return true; }
+// The optimizer adds weight gradients to f32 parameters; those that assign-precision lets a cast turn are halves. Sums
+// stand for many values: means, variances, gradients of what was broadcast.
+bool ConvBackwardWeightOp::isResultWide(unsigned i) { return i != 0 || !isHalf(getDw().getType()); }
 bool ConvStatisticsOp::isResultWide(unsigned i) { return i >= 1; }
 bool ConvBackwardNormOp::isResultWide(unsigned i) { return i >= 1; }
 

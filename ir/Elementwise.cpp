@@ -200,6 +200,16 @@ RULE(NormalizeReduceOp) {
   SCALAR;
   return {s.mul(v[0], s.xhat(v[1], v[2], v[3])), v[0]};
 }
+// The gradient through x and through both statistics of its row.
+RULE(LayerNormBackwardOp) {
+  SCALAR;
+  Value scaled = s.mul(v[0], v[2]), xhat = s.xhat(v[1], v[3], v[4]);
+  const auto mean = [&](StringRef name, Value x) {
+    return s.named(name, RowMeanOp::create(builder, getLoc(), builder.getF32Type(), x));
+  };
+  Value shift = mean("shift", scaled), slope = mean("slope", s.mul(scaled, xhat));
+  return {s.mul(v[4], s.sub(s.sub(scaled, shift), s.mul(xhat, slope)))};
+}
 // dx = scale rstd (dy - mean(dy) - xhat mean(dy xhat)), the gradient through x and through both statistics of it. The
 // means are the sums of normalize_reduce, dscale and dbias, divided by how many elements they are over.
 RULE(NormalizeBackwardOp) {

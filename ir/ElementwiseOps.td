@@ -261,6 +261,17 @@ def Train_UniformOp : Train_Op<"uniform", []> {
   let results = (outs F32:$u);
 }
 
+def Train_RowMeanOp : Train_Op<"row_mean", [Pure]> {
+  let summary = "inside a region: the mean of a value over the elements of its row, which differ in the last dimension alone";
+  let description = [{
+    ```mlir
+    %m = train.row_mean %v : (f32) -> f32
+    ```
+  }];
+  let arguments = (ins F32:$value);
+  let results = (outs F32:$mean);
+}
+
 def Train_YieldOp : Train_Op<"yield", [Terminator, Pure]> {
   let summary = "values of a fused region: its outputs, then its sums";
   let description = [{
@@ -290,6 +301,7 @@ def Train_FusedOp : Train_Op<"fused", [DeclareOpInterfaceMethods<Train_HasKernel
       operand 0's shape) and has its layout; operands in `channels` and sums are [C]. Operands may be f32, bf16 or f16, the region sees f32.
     - C3: a mask has that very shape.
     - C4: no more operands and results together than kernels walk over (32).
+    - C5: train.row_mean is of regions of rank 2, and takes nothing that a draw or another mean is behind.
 
     ```mlir
     %y = train.fused (%x, %b : tensor<8x4xf32>, tensor<8x4xf32>) channels [] sums 0 -> (tensor<8x4xf32>) {
@@ -310,6 +322,8 @@ def Train_FusedOp : Train_Op<"fused", [DeclareOpInterfaceMethods<Train_HasKernel
     ::sluice::train::LayoutPreference layoutPreference();
     /// Whether the region draws random numbers.
     bool draws();
+    /// Whether an element depends on all of its row.
+    bool hasRowMeans();
     /// Whether sums and draws of both regions want one order, were they one.
     bool mayJoin(::sluice::train::FusedOp other);
     /// Type whose shape the region runs over: the first full result's, or operand 0's when all results are sums.

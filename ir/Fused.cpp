@@ -43,6 +43,23 @@ RankedTensorType FusedOp::domain() {
   return cast<RankedTensorType>(fullResults() ? getResult(0).getType() : getOperand(0).getType());
 }
 
+/// Whether neither draws nor means of rows are behind a scalar of a region.
+static bool isOfOperands(Value scalar) {
+  llvm::SmallDenseSet<Value> seen;
+  SmallVector<Value> open{scalar};
+  while (!open.empty()) {
+    Operation *op = open.pop_back_val().getDefiningOp();
+    if (!op)
+      continue;
+    if (isa<UniformOp, RowMeanOp>(op))
+      return false;
+    for (Value operand : op->getOperands())
+      if (seen.insert(operand).second)
+        open.push_back(operand);
+  }
+  return true;
+}
+
 // A mask has a bit for each element of the domain, in the order of its elements, so that none broadcasts (C3).
 LogicalResult FusedOp::verify() {
   Block &block = getBody().front();
@@ -60,6 +77,10 @@ LogicalResult FusedOp::verify() {
   for (unsigned i = 0; i < getNumOperands(); ++i) // C3
     if (auto type = ranked(getOperand(i)); type.getElementType().isInteger(1) && type.getShape() != domain().getShape())
       return emitOpError() << "mask " << i << " of type " << type << " does not fit " << domain();
+  for (auto mean : block.getOps<RowMeanOp>()) // C5
+    if (domain().getRank() != 2 || !isOfOperands(mean.getValue()))
+      return emitOpError() << "takes means of rows of " << domain()
+                           << (domain().getRank() == 2 ? ", of what draws or other means are behind" : "");
   return checkDomain(
       *this, domain(), [&](unsigned i) { return isChannel(i); }, [&](unsigned i) { return i >= fullResults(); }); // C2
 }
@@ -159,6 +180,7 @@ LayoutPreference FusedOp::layoutPreference() {
 }
 
 bool FusedOp::draws() { return !getBody().getOps<UniformOp>().empty(); }
+bool FusedOp::hasRowMeans() { return !getBody().getOps<RowMeanOp>().empty(); }
 
 // One region has one order: sums and draws of one rank may ask for different ones, but for those ranks where both
 // orders coincide or both ask for channels last.

@@ -34,6 +34,9 @@ def Train_ConvBackwardWeightOp : Train_GradientOp<"conv_backward_weight", [Train
   let extraClassDeclaration = Train_KernelFacts<"Conv", object = "_dw", results = ["_dw", "_db"]>.decl;
   let summary = "gradient of a convolution with respect to its weights, and to its bias where it has one";
   let description = [{
+    dw of 16 bits lies as engines leave it, in NHWC order, and a train.cast makes of it what updates read: on cuda, where one launch takes several of
+    these.
+
     - C1: the convolution with these attributes maps x, dw and dbias to dy.
 
     ```mlir
@@ -43,7 +46,7 @@ def Train_ConvBackwardWeightOp : Train_GradientOp<"conv_backward_weight", [Train
   }];
   let arguments = (ins Train_Real:$dy, Train_Real:$x, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$pads,
       DenseI64ArrayAttr:$dilations, I64Attr:$group);
-  let results = (outs Train_Float:$dw, Optional<Train_Vector>:$dbias);
+  let results = (outs Train_Real:$dw, Optional<Train_Vector>:$dbias);
 }
 def Train_AttentionBackwardOp : Train_GradientOp<"attention_backward", [Train_OwnKernel,
     DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionPreference", "isOperandWide"]>, DeclareOpInterfaceMethods<Train_Costed, ["flops", "work"]>]> {
@@ -182,6 +185,24 @@ def Train_LossBackwardOp : Train_GradientOp<"loss_backward", [Train_OwnKernel,
       OptionalAttr<I64Attr>:$ignore_index, OptionalAttr<I64Attr>:$classes, OptionalAttr<I64Attr>:$first);
   let results = (outs Train_Real:$dx);
   let assemblyFormat = "$loss operands attr-dict `:` functional-type(operands, results)";
+}
+def Train_LossAndGradientOp : Train_GradientOp<"loss_and_gradient", [Train_OwnKernel,
+    DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionPreference", "isOperandWide", "isResultWide"]>]> {
+  let extraClassDeclaration = Train_KernelFacts<"Loss", results = ["", "_loss"], launch = "loss">.decl # Train_RoleIs<"Loss">.decl
+      # "::sluice::sched::IdsAttr ids();";
+  let summary = "train.softmax_cross_entropy and the gradient of its logits, which are read once";
+  let description = [{
+    Created by join-losses, for cuda. dx may take the bytes of x.
+
+    - C1: train.softmax_cross_entropy with these attributes takes x and target; dx has x's shape.
+
+    ```mlir
+    %dx, %loss = train.loss_and_gradient %logits, %target : (tensor<16x10xf32>, tensor<16xi64>) -> (tensor<16x10xf32>, tensor<f32>)
+    ```
+  }];
+  let arguments = (ins Train_Real:$x, RankedTensorOf<[I64]>:$target, OptionalAttr<I64Attr>:$ignore_index, OptionalAttr<I64Attr>:$classes,
+      OptionalAttr<I64Attr>:$first);
+  let results = (outs Train_Real:$dx, Train_Scalar:$loss);
 }
 def Train_CtcLossBackwardOp : Train_GradientOp<"ctc_loss_backward", [Train_OwnKernel,
     DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionPreference", "isOperandWide"]>]> {

@@ -12,6 +12,7 @@
 #include "runtime/Dequantize.h"
 #include "runtime/Embedding.h"
 #include "runtime/KeyCache.h"
+#include "runtime/LossAndGradient.h"
 #include "runtime/Recurrence.h"
 #include "runtime/Selection.h"
 #include "runtime/Update.h"
@@ -175,6 +176,12 @@ struct Loss {
   KERNEL_ARGUMENTS(Loss, kind, x, ignoreIndex, classes, first, targets)
 };
 
+struct LossAndGradient {
+  Shape x;
+  int64_t ignoreIndex = sluice::Loss::none, classes = 0, first = 0, targets = 0;
+  KERNEL_ARGUMENTS(LossAndGradient, x, ignoreIndex, classes, first, targets)
+};
+
 struct Lrn {
   Shape x;
   int64_t size;
@@ -299,10 +306,10 @@ using KernelTable =
                arguments::BatchNormStatistics, arguments::BatchStatistics, arguments::BroadcastTo,
                arguments::CachedAttention, arguments::CancellationCheck, arguments::Conv, arguments::ConvNorm,
                arguments::CtcLoss, arguments::Dequantize, arguments::Embedding, arguments::GradientNorm,
-               arguments::Lamb, arguments::LayerNorm, arguments::Loss, arguments::Lrn, arguments::Mask,
-               arguments::Matmul, arguments::MaxPool, arguments::Packing, arguments::Pick, arguments::QuantizedMatmul,
-               arguments::Recurrence, arguments::Reorder, arguments::Resize, arguments::SharesNorm, arguments::Slab,
-               arguments::Softmax, arguments::StoredRows, arguments::SumTo, arguments::SynchronizedNorm, arguments::Top,
-               arguments::UpdateStatistics>;
+               arguments::Lamb, arguments::LayerNorm, arguments::Loss, arguments::LossAndGradient, arguments::Lrn,
+               arguments::Mask, arguments::Matmul, arguments::MaxPool, arguments::Packing, arguments::Pick,
+               arguments::QuantizedMatmul, arguments::Recurrence, arguments::Reorder, arguments::Resize,
+               arguments::SharesNorm, arguments::Slab, arguments::Softmax, arguments::StoredRows, arguments::SumTo,
+               arguments::SynchronizedNorm, arguments::Top, arguments::UpdateStatistics>;
 
 } // namespace sluice

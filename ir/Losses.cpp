@@ -155,6 +155,15 @@ LogicalResult LossBackwardOp::verify() {
   llvm_unreachable("all losses are named");
 }
 
+LogicalResult LossAndGradientOp::verify() { // C1
+  SoftmaxCrossEntropyOp::Properties p;
+  p.classes = getClassesAttr();
+  p.first = getFirstAttr();
+  if (failed(sameShapes(*this, {getX(), getDx()})))
+    return failure();
+  return mirrors<SoftmaxCrossEntropyOp>(*this, getOperands(), p, {getLoss()});
+}
+
 template <typename Op> static Calls softmax(Op op, StringRef method, ArrayRef<Slot> operands) {
   KernelCalls calls(op);
   return calls.object(arguments::Softmax{calls.shape(in(0)), static_cast<int64_t>(op.getAxis()), op.getLogarithm()},
@@ -204,12 +213,17 @@ PrecisionPreference CountCorrectOp::precisionPreference() { return PrecisionPref
 PrecisionPreference LossBackwardOp::precisionPreference() { return PrecisionPreference::Mixed; }
 bool LossBackwardOp::isOperandWide(unsigned i) { return i != 0 || getLoss() != LossForm::SoftmaxCrossEntropy; }
 
+PrecisionPreference LossAndGradientOp::precisionPreference() { return PrecisionPreference::Mixed; }
+bool LossAndGradientOp::isOperandWide(unsigned i) { return i != 0; }
+bool LossAndGradientOp::isResultWide(unsigned i) { return i != 0; }
+
 /// Targets name classes, dimension 1 of the logits.
 template <typename Op> static sched::IdsAttr classes(Op op, std::optional<int64_t> ignored = {}) {
   const int64_t number = op.getClasses().value_or(ranked(op.getX()).getDimSize(1));
   return sched::IdsAttr::get(op.getContext(), op.getTargetMutable().getOperandNumber(), number, ignored);
 }
 sched::IdsAttr SoftmaxCrossEntropyOp::ids() { return classes(*this, getIgnoreIndex()); }
+sched::IdsAttr LossAndGradientOp::ids() { return classes(*this, getIgnoreIndex()); }
 /// Labels name classes, the last dimension of the scores.
 sched::IdsAttr CtcLossOp::ids() {
   return sched::IdsAttr::get(getContext(), getTargetMutable().getOperandNumber(), ranked(getX()).getDimSize(2),
@@ -222,6 +236,13 @@ static constexpr Slot lossOperands[] = {in(0), in(1), out(0), scratchSlot};
 KERNEL(SoftmaxCrossEntropyOp) {
   return loss(*this, LossKind::SoftmaxCrossEntropy, "forward", lossOperands, getIgnoreIndex(), getClasses(),
               getFirst());
+}
+KERNEL(LossAndGradientOp) {
+  KernelCalls calls(*this);
+  const std::optional<int64_t> ignored = getIgnoreIndex(), classes = getClasses(), first = getFirst();
+  return calls.object(arguments::LossAndGradient{calls.shape(in(0)), ignored.value_or(Loss::none), classes.value_or(0),
+                                                 first.value_or(0), first ? calls.shape(in(1))[0] : 0},
+                      "run", {in(0), in(1), out(0), out(1), scratchSlot});
 }
 KERNEL(MseOp) { return loss(*this, LossKind::MeanSquaredError, "forward", lossOperands); }
 KERNEL(BceWithLogitsOp) {

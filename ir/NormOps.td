@@ -154,7 +154,8 @@ def Train_LayerNormOp : Train_ForwardOp<"layer_norm", [Train_OwnKernel, DeclareO
 
 def Train_LayerNormBackwardOp : Train_GradientOp<"layer_norm_backward", [Train_OwnKernel,
     DeclareOpInterfaceMethods<Train_PrecisionAware, ["isOperandWide"]>]> {
-  let extraClassDeclaration = Train_KernelFacts<"Norm">.decl;
+  let extraClassDeclaration = Train_KernelFacts<"Norm">.decl # Train_NamesDeclaration<"operandNames", arguments>.decl
+      # "/// The rule as scalars of a region, for fuse with rows.\n::llvm::SmallVector<::mlir::Value> buildScalar(::mlir::OpBuilder &builder, ::mlir::ValueRange v);";
   let summary = "gradient of train.layer_norm with respect to x";
   let description = [{
     With xhat = (x - mean) * rstd and g = dy * scale: dx = rstd * (g - mean of g - xhat * mean of g * xhat), means over the row.

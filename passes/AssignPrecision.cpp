@@ -24,8 +24,9 @@ namespace {
 /// forwards, as an op asks its operands.
 class Assigner {
 public:
-  Assigner(FloatType narrow, int64_t fewestChannels)
-      : wide(Float32Type::get(narrow.getContext())), narrow(narrow), fewestChannels(fewestChannels) {}
+  Assigner(FloatType narrow, int64_t fewestChannels, bool turnsGradients)
+      : wide(Float32Type::get(narrow.getContext())), narrow(narrow), fewestChannels(fewestChannels),
+        turnsGradients(turnsGradients) {}
 
   int casts = 0, narrowed = 0;
 
@@ -114,6 +115,18 @@ private:
     dw.replaceAllUsesExcept(kept.getY(), kept);
   }
 
+  /// The gradient of a convolution's weights as its engine leaves it, and what others read as an op of its own.
+  void turnGradient(ConvBackwardWeightOp op) const {
+    Value dw = op.getDw();
+    const auto type = cast<RankedTensorType>(dw.getType());
+    dw.setType(withLayout(RankedTensorType::get(type.getShape(), narrow), LayoutKind::NHWC));
+    OpBuilder b(op.getContext());
+    b.setInsertionPointAfter(op);
+    auto turned = CastOp::create(b, op.getLoc(), type, dw);
+    copyOrdinal(op, turned);
+    dw.replaceAllUsesExcept(turned.getY(), turned);
+  }
+
   /// Gives the op's results and operands their types. Whether it becomes narrow is asked before either changes.
   void assign(PrecisionAware op) {
     const int64_t few = fewChannels(op);
@@ -134,6 +147,8 @@ private:
         take(operand, factors ? narrow : wide, few && (isa<ConvOp>(op) || operand.getOperandNumber() == 1));
     if (auto gradient = dyn_cast<ConvBackwardWeightOp>(op.getOperation()); gradient && few)
       dropChannels(gradient, few);
+    else if (gradient && turnsGradients && !gradient.getDw().use_empty())
+      turnGradient(gradient);
   }
 
   /// A weight that lies in bf16 (--frozen=bf16) is what products read in bf16.
@@ -185,6 +200,7 @@ private:
   /// as many, the whole batch and in each pass: its cast to halves writes them in their place, with zeros in the new
   /// ones.
   int64_t fewestChannels;
+  bool turnsGradients; ///< of convolutions' weights, in ops of their own
   llvm::DenseSet<Value> fed;
   llvm::DenseMap<std::pair<Value, Type>, Value> taken;
 };
@@ -199,7 +215,7 @@ struct AssignPrecision : sluice::impl::AssignPrecisionBase<AssignPrecision> {
     if (failed(checkRunsBefore(getOperation(), "sluice-assign-precision", "sluice-linearize", attr::has<attr::Stage>)))
       return signalPassFailure();
     for (auto function : getOperation().getOps<func::FuncOp>()) {
-      Assigner assigner(narrow, fewestChannels);
+      Assigner assigner(narrow, fewestChannels, turnsGradients);
       assigner.run(function);
       casts += assigner.casts;
       narrowed += assigner.narrowed;

@@ -2,11 +2,14 @@
 // fuse, in order:
 //  1. split train.batch_norm and its backward op into kernels and elementwise parts;
 //  2. turn every elementwise op into a train.fused of one op;
+//     with rows, LayerNorm's gradients and sums over rows become regions too, and gradients matrices (FuseRows.h);
 //  3. sink fused ops into later ones that read them, or have these repeat them (see Passes.td for when);
+//     with rows, those with means of rows join the sums of LayerNorm's parameters;
 //  4. delay updates of parameters that a region still reads when it runs again.
 // Elementwise ops wait for memory: each as a kernel of its own reads and writes whole tensors, and what lies between
 // two of them is an activation that a plan has to care for. Only train.fused has a kernel, so that no other elementwise
 // op may be left (checkKernels).
+#include "passes/FuseRows.h"
 #include "passes/Passes.h"
 #include "passes/Regions.h"
 #include "passes/SplitBatchNorms.h"
@@ -150,10 +153,16 @@ void delayUpdatesOfRegions(func::FuncOp function, const Updates &updates) {
   }
 }
 
+/// Whether means of rows would be of what another mean or a draw is behind.
+bool hidesMeans(FusedOp producer, FusedOp consumer) {
+  return consumer.hasRowMeans() && (producer.hasRowMeans() || producer.draws());
+}
+
 /// Whether `producer` may run where `consumer` runs, as one kernel with it.
 bool maySink(FusedOp producer, FusedOp consumer) {
   if (producer.domain().getShape() != consumer.domain().getShape() || !producer.mayJoin(consumer) ||
-      !keepsDomain(producer, producer.getInputs(), consumer) || !shareOrder(producer, consumer))
+      !keepsDomain(producer, producer.getInputs(), consumer) || !shareOrder(producer, consumer) ||
+      hidesMeans(producer, consumer))
     return false;
   for (OpOperand &operand : consumer->getOpOperands()) {
     if (operand.get().getDefiningOp() != producer)
@@ -184,7 +193,7 @@ bool maySink(FusedOp producer, FusedOp consumer) {
 /// taken as they are, instead of reading it: where that takes no operand more than it saves. Reading counts,
 /// arithmetic does not: regions wait for memory.
 bool mayRepeat(FusedOp producer, unsigned r, FusedOp consumer, ArrayRef<unsigned> known) {
-  if (drawsBehind(producer, r, known))
+  if (tiedToPlace(producer, r, known))
     return false;
   Value result = producer.getResult(r);
   bool readByConsumerAlone = llvm::all_of(result.getUsers(), [&](Operation *user) { return user == consumer; });
@@ -255,6 +264,10 @@ struct Fuse : sluice::impl::FuseBase<Fuse> {
       splitBatchNorms(function);
       SmallVector<FusedOp> work;
       function.walk([&](Elementwise op) { work.push_back(wrap(op)); });
+      if (rows) {
+        makeRowRegions(function);
+        work = llvm::to_vector(function.getOps<FusedOp>());
+      }
       Updates updates;
       function.walk([&](UpdateOp op) { updates[variableOf(op.getParameter()).getValue()].push_back(op); });
       llvm::DenseMap<FusedOp, size_t> ahead; // place in `work`
@@ -265,6 +278,8 @@ struct Fuse : sluice::impl::FuseBase<Fuse> {
           ahead.erase(op);
           sinkInto(op, work, ahead, updates);
         }
+      if (rows)
+        merged += joinRowSums(function);
       delayUpdatesOfRegions(function, updates);
     }
   }

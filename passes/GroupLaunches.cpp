@@ -33,8 +33,16 @@ BufferOp slot(Value buffer) { return buffer.getDefiningOp<BufferOp>(); }
 bool isVariable(Value buffer) { return slot(buffer).getVariable().has_value(); }
 bool isTransient(Value buffer) { return !slot(buffer).outlivesStep() && !slot(buffer).getKept(); }
 
-/// Writes variables alone, so that it may wait.
-bool mayWait(RunOp run) { return llvm::all_of(run.getOuts(), isVariable); }
+/// The cast of a gradient that a convolution left in 16 bits: updates, which wait themselves, are what reads it.
+bool turnsGradient(RunOp run) {
+  return run.getBackward() && run.getKernel() == "cast" && isTransient(run.getIns()[0]) &&
+         isTransient(run.getOuts()[0]) && run.getOutVersions()[0] == 1 && train::isHalf(run.inType(0)) &&
+         train::layoutOf(run.inType(0)) == train::LayoutKind::NHWC &&
+         train::layoutOf(run.outType(0)) != train::LayoutKind::NHWC;
+}
+
+/// Writes variables alone, or what few others read soon, so that it may wait.
+bool mayWait(RunOp run) { return llvm::all_of(run.getOuts(), isVariable) || turnsGradient(run); }
 
 /// A cast of parameters to floats of 16 bits, whose results nothing holds before: it may come early.
 bool mayComeEarly(RunOp run) {
@@ -188,9 +196,10 @@ void Grouping::add(const Timeline &timeline, Group &group, RunOp run, bool waits
 /// a run that comes early moves up to its group alone.
 bool Grouping::join(Timeline &timeline, Group &group, RunOp run) {
   SmallVector<Value> own = transientsOf(run);
-  if (group.members.size() == mostGathered || group.bytes + bytesOf(own) > mostBytes)
-    return false;
   const bool waits = mayWait(run);
+  if (waits != mayWait(group.members.front()) || group.members.size() == mostGathered ||
+      group.bytes + bytesOf(own) > mostBytes)
+    return false;
   const Footprint last = footprintOf(run), &moved = waits ? group.footprint : last;
   if (last.disturbs(group.footprint))
     return false;
@@ -233,7 +242,7 @@ void gatherAt(const Group &group) {
 }
 
 // Marks of an earlier run go first. Kinds are taken one after the other, each with a Timeline of its own: moving one
-// kind changes the steps of the others.
+// kind changes the steps of the others. Gradients are turned in front of updates that wait already.
 int64_t Grouping::run() {
   llvm::MapVector<StringAttr, SmallVector<RunOp>> kinds;
   for (auto run : program.getBody().getOps<RunOp>()) {
@@ -241,10 +250,13 @@ int64_t Grouping::run() {
     if (std::string kind = kindOf(run); !kind.empty())
       kinds[StringAttr::get(program.getContext(), kind)].push_back(run);
   }
+  SmallVector<ArrayRef<RunOp>> inOrder;
+  for (const bool turning : {false, true})
+    for (auto &[kind, runs] : llvm::reverse(kinds))
+      if (llvm::any_of(runs, turnsGradient) == turning && !llvm::all_of(runs, staysInPlace))
+        inOrder.push_back(runs);
   int64_t saved = 0;
-  for (auto &[kind, runs] : llvm::reverse(kinds)) {
-    if (llvm::all_of(runs, staysInPlace))
-      continue;
+  for (ArrayRef<RunOp> runs : inOrder) {
     for (const Group &group : groupsOf(runs)) {
       for (RunOp member : ArrayRef(group.members).drop_front())
         member->setAttr(sched::togetherAttribute, UnitAttr::get(program.getContext()));

@@ -209,7 +209,7 @@ public:
       else if (auto fused = dyn_cast<FusedOp>(op))
         mark(fused, fused.fullResults(),
              [&](unsigned i) { return i < fused.getInputs().size() && !fused.isChannel(i); });
-      else if (isa<LossBackwardOp>(op))
+      else if (isa<LossBackwardOp, LossAndGradientOp>(op))
         mark(&op, 1, [](unsigned i) { return i == 0; });
       else if (auto meeting = dyn_cast<NeedsRoom>(op))
         markEach(meeting);

@@ -17,6 +17,7 @@
 // | quantize-frozen | `train.quantized`; the backward half, layouts, no stages | forms of variables, train.quantized_matmul, train.dequantize, train.cast | functions | an error: there are stages |
 // | assign-precision | layouts, no stages | bf16 or f16 tensors, train.cast | functions | an error: there are stages |
 // | pad-products (cuda, 16 bits) | train.cast of weights, no stages | products of whole rows of 128 bytes, `classes` of losses | functions | an error: there are stages |
+// | join-losses (cuda) | losses and their gradients with the `classes` that pad-products gives them, no stages | train.loss_and_gradient | functions | an error: there are stages |
 // | linearize | final types: what works in place has one type | `train.stage`, `train.in_place`, pieces | functions | an error of the three passes above, which would change types |
 // | estimate-cost | kernels; storages as linearize leaves them | `train.cost`, `train.algorithm`, `train.engines` | functions | an error: the op has no kernel |
 // | home-variables (--state-home, --parameter-home) | updates, `train.cost` | variables with a home, their copies around the ops that read them | functions | no error: variables stay where it did not run |
@@ -50,7 +51,7 @@ def Recompose : Pass<"sluice-recompose", "::mlir::ModuleOp"> {
     6. Attention reads queries, keys and values where a projection wrote them, through the reshapes, transposes and slices that exporters put between
        (#train.view), where its views cover each tensor exactly once, so that the gradient goes back the same way; and it writes its result as
        the transpose after it would. Batch and heads that were joined to one dimension are taken apart for that. Queries, keys and values of one packed projection then have one gradient, which no op concatenates.
-    7. A row that a sum adds to a product with one matrix becomes the product's bias.
+    7. A row that a sum adds to a product with one matrix, or to a reshape of the product's rows, becomes the product's bias.
 
     Constants that nobody reads any longer go.
 
@@ -171,11 +172,14 @@ def Fuse : Pass<"sluice-fuse", "::mlir::ModuleOp"> {
   let description = [{
     1. train.batch_norm becomes statistics and train.normalize; its backward op becomes train.normalize_reduce and train.normalize_backward.
     2. Every elementwise op becomes a train.fused of its own.
+       With `rows` train.layer_norm_backward becomes a region that takes means of its rows (train.row_mean), regions of gradients that stand beside matrices
+       run over matrices, and train.sum_to over the rows of what such a region makes becomes a region of a sum.
     3. A fused op sinks into a later one that reads its result when both run over the same shape, everything else that reads its results
        comes later still, and no more bytes become live for longer than the sunk results save. One that may not sink is repeated inside the
        later one where that reads all full-size operands of the result anyway, other results of the op among them: the gradient of BatchNorm and
        ReLU sees the sign of what ReLU gave in what BatchNorm read. If nobody else reads the result, the repetition may read one operand more.
        Not with `repeat=false`, for plans that may bring operands back inexactly: they must take such signs from the exact original.
+       With `rows` a region that takes means of rows then makes the sums of LayerNorm's parameters as well, in their place.
     Never depends on a plan or a budget. The arithmetic of each element stays as it was: grouping changes no bit.
 
     ```mlir
@@ -192,7 +196,8 @@ def Fuse : Pass<"sluice-fuse", "::mlir::ModuleOp"> {
     }
     ```
   }];
-  let options = [Option<"repeat", "repeat", "bool", "true", "let later ops repeat earlier ones">];
+  let options = [Option<"repeat", "repeat", "bool", "true", "let later ops repeat earlier ones">,
+    Option<"rows", "rows", "bool", "false", "regions may take means of their rows and sum over them, as kernels on cuda can">];
   let dependentDialects = ["::sluice::train::TrainDialect"];
   let statistics = [Statistic<"regions", "regions", "fused regions left">, Statistic<"merged", "merged", "ops sunk into another">,
     Statistic<"repeated", "repeated", "results that a later op computes again">];
@@ -257,6 +262,8 @@ def AssignPrecision : Pass<"sluice-assign-precision", "::mlir::ModuleOp"> {
     - Where a convolution of one group reads an image of fewer channels than `fewest-channels` through such a cast, image and weights get that many there, zeros
       in the new ones, and train.slice takes the weights' own out of their gradient: engines on tensor cores, which read 8 at a time, would copy the whole batch so
       into their workspace, forward and backward. For the host it is 1.
+    - With `turns-gradients` the gradient of a convolution's weights is bf16 in NHWC order, and a train.cast makes f32 of it: runs that group-launches brings
+      together. cuDNN's engines leave it so, and a kernel of its own for each would take the time of a launch. Not where channels were added.
 
     ```mlir
     %w = train.read @w : tensor<10x36xf32>
@@ -272,7 +279,8 @@ def AssignPrecision : Pass<"sluice-assign-precision", "::mlir::ModuleOp"> {
     ```
   }];
   let dependentDialects = ["::sluice::train::TrainDialect"];
-  let options = [Option<"fewestChannels", "fewest-channels", "int64_t", "8", "channels that convolutions of halves read of an image without a copy of it">];
+  let options = [Option<"fewestChannels", "fewest-channels", "int64_t", "8", "channels that convolutions of halves read of an image without a copy of it">,
+    Option<"turnsGradients", "turns-gradients", "bool", "false", "gradients of convolutions' weights are turned by ops of their own, as cuda's engines leave them">];
   let statistics = [Statistic<"casts", "casts", "changes of element type">, Statistic<"narrowed", "narrowed", "results stored in 16 bits">];
 }
 
@@ -314,6 +322,27 @@ def PadProducts : Pass<"sluice-pad-products", "::mlir::ModuleOp"> {
   let options = [Option<"multiple", "multiple", "int64_t", "64", "columns get a multiple of this; 1: nothing is padded">,
     Option<"fewest", "fewest", "int64_t", "512", "fewest columns of products that are worth it">];
   let statistics = [Statistic<"padded", "padded", "products with more columns">];
+}
+
+def JoinLosses : Pass<"sluice-join-losses", "::mlir::ModuleOp"> {
+  let summary = "compute a cross-entropy where its gradient is, by one kernel";
+  let description = [{
+    For cuda, where a loss waits for the memory that its logits come from: 50304 columns of 32 x 1024 tokens in bf16 are 3.3 GB, which the loss reads, and its gradient once more.
+
+    train.softmax_cross_entropy and the first train.loss_backward of the same logits and targets behind it become train.loss_and_gradient there, where
+    whatever reads the loss comes later still. Losses without a gradient stay, as those of @evaluate. Never depends on a plan or a budget, and changes no bit.
+
+    ```mlir
+    %loss = train.softmax_cross_entropy %y, %target : (tensor<16x10xf32>, tensor<16xi64>) -> tensor<f32>
+    %dy = train.loss_backward softmax_cross_entropy %y, %target : (tensor<16x10xf32>, tensor<16xi64>) -> tensor<16x10xf32>
+    ```
+    becomes
+    ```mlir
+    %dy, %loss = train.loss_and_gradient %y, %target : (tensor<16x10xf32>, tensor<16xi64>) -> (tensor<16x10xf32>, tensor<f32>)
+    ```
+  }];
+  let dependentDialects = ["::sluice::train::TrainDialect"];
+  let statistics = [Statistic<"joined", "joined", "losses computed with their gradients">];
 }
 
 include "passes/SchedulePasses.td"

@@ -37,12 +37,14 @@ static void addLinearizing(OpPassManager &pm, const PipelineOptions &options) {
   const auto [alternatives, roundsTensors] = roundings(options);
   if (options.fuseEpilogues)
     pm.addPass(createFuseEpilogues());
-  pm.addPass(createFuse({!roundsTensors}));
+  pm.addPass(createFuse({!roundsTensors, options.target == Target::Cuda}));
   pm.addPass(createAssignLayouts());
   pm.addPass(createQuantizeFrozen({options.target}));
-  pm.addPass(createAssignPrecision({options.target == Target::Cuda ? 8 : 1}));
-  if (options.target == Target::Cuda)
+  pm.addPass(createAssignPrecision({options.target == Target::Cuda ? 8 : 1, options.target == Target::Cuda}));
+  if (options.target == Target::Cuda) {
     pm.addPass(createPadProducts());
+    pm.addPass(createJoinLosses());
+  }
   pm.addPass(createLinearize());
   pm.addPass(createEstimateCost({options.device, options.profile, options.workspaceLimit, alternatives, options.target,
                                  options.threads, options.level}));

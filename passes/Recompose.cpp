@@ -25,8 +25,8 @@ public:
   int gelus = 0, norms = 0, products = 0, attentions = 0, transposes = 0, views = 0, biases = 0;
 
   /// The order matters. Attention is found while its factors are still read through transposes; heads are taken apart
-  /// before views are sought, which want one step a dimension; biases come last, as a sum with a row is an op that the
-  /// other patterns know.
+  /// before views are sought, which want one step a dimension; biases come behind what knows a sum with a row, and
+  /// before views, which go up to the product itself then.
   void run() {
     attentions = recomposeAttention(module, patterns); // while factors are read through their transposes
     norms = recomposeLayerNorms(module, patterns);
@@ -42,11 +42,11 @@ public:
         gelus += recomposeGelu(op, patterns);
     unfoldHeads(module);
     transposes = keepRowOrder(module);
-    views = readAttentionInPlace(module);
     SmallVector<MatmulOp> all;
     module.walk([&](MatmulOp product) { all.push_back(product); });
     for (MatmulOp product : all)
       biases += takeBias(product);
+    views = readAttentionInPlace(module);
     if (gelus || norms || attentions)
       eraseUnread();
   }
@@ -73,11 +73,16 @@ private:
     }
   }
 
-  /// A row that a sum adds to a product becomes its bias; products with one matrix are single ones for that.
+  /// A row that a sum adds to a product, or to a reshape of its rows, becomes its bias; products with one matrix are
+  /// single ones for that.
   static bool takeBias(MatmulOp product) {
     auto y = cast<RankedTensorType>(product.getY().getType());
-    auto sum = Patterns::onlyReader<AddOp>(product.getY());
-    Value row = sum ? Patterns::addedRow(sum, product.getY()) : Value();
+    auto view = Patterns::onlyReader<ReshapeOp>(product.getY());
+    Value made = product.getY();
+    if (view && view.getY().getType().getRank() > 0 && view.getY().getType().getShape().back() == y.getShape().back())
+      made = view.getY();
+    auto sum = Patterns::onlyReader<AddOp>(made);
+    Value row = sum ? Patterns::addedRow(sum, made) : Value();
     if (!row || product.getBias() || cast<RankedTensorType>(product.getB().getType()).getRank() != 2 ||
         (y.getRank() > 2 && product.getTransposeA()))
       return false;
@@ -90,8 +95,11 @@ private:
     auto biased = MatmulOp::create(b, product.getLoc(), rows, product.getB(), Patterns::reshaped(b, row, {columns}),
                                    product.getTransposeAAttr(), product.getTransposeBAttr(), product.getAlphaAttr(),
                                    product.getBetaAttr());
-    sum.getY().replaceAllUsesWith(Patterns::reshaped(b, biased.getY(), y.getShape()));
+    sum.getY().replaceAllUsesWith(
+        Patterns::reshaped(b, biased.getY(), cast<RankedTensorType>(sum.getY().getType()).getShape()));
     sum.erase();
+    if (made != product.getY())
+      view.erase();
     product.erase();
     return true;
   }

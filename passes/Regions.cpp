@@ -250,9 +250,9 @@ SmallVector<Value> sluice::valuesBehind(FusedOp op, unsigned result, ArrayRef<un
   return values;
 }
 
-bool sluice::drawsBehind(FusedOp op, unsigned result, ArrayRef<unsigned> known) {
+bool sluice::tiedToPlace(FusedOp op, unsigned result, ArrayRef<unsigned> known) {
   return llvm::any_of(scalarsBehind(op, result, known),
-                      [](Value scalar) { return isa_and_nonnull<UniformOp>(scalar.getDefiningOp()); });
+                      [](Value scalar) { return isa_and_nonnull<UniformOp, RowMeanOp>(scalar.getDefiningOp()); });
 }
 
 // Of the region only what the results depend on is copied, and only the operands of that are read.

@@ -26,8 +26,8 @@ void nameRules(train::FusedOp op);
 /// operands.
 llvm::SmallVector<mlir::Value> valuesBehind(train::FusedOp op, unsigned result, llvm::ArrayRef<unsigned> known);
 
-/// Whether a random draw is between these and the result.
-bool drawsBehind(train::FusedOp op, unsigned result, llvm::ArrayRef<unsigned> known);
+/// Whether a random draw or the mean of a row is between these and the result.
+bool tiedToPlace(train::FusedOp op, unsigned result, llvm::ArrayRef<unsigned> known);
 
 /// A second op, at the builder's place, that computes these results of `op` alone, in this order (sums last), from
 /// valuesBehind() them. Null where all of them are sums and no operand is left that has the shape that they are taken

@@ -211,6 +211,7 @@ def GroupLaunches : Pass<"sluice-group-launches", "::mlir::ModuleOp"> {
     each other, and all but the first of a group get `sched.together`, which emitted programs take for one launch:
 
     - updates, sums of gradients and running statistics, which write variables alone, wait for the last one of their group;
+    - casts that turn the gradients of convolutions' weights wait for the last one of theirs, in front of the updates;
     - casts of parameters, which read variables alone, are made with the first one.
 
     A group ends where an op in between needs what a member changes, or changes what it needs; where the buffers that live longer or begin earlier exceed
@@ -229,7 +230,7 @@ def GroupLaunches : Pass<"sluice-group-launches", "::mlir::ModuleOp"> {
     sched.run compute "update" ins(%b_grad : ..., %b : ...) outs(%b : ...) ... attributes {sched.together}
     ```
   }];
-  let options = [Option<"bytes", "bytes", "int64_t", "32 << 20", "most bytes of a group that wait or come early: what caches hold">];
+  let options = [Option<"bytes", "bytes", "int64_t", "56 << 20", "most bytes of a group that wait or come early: about what an H200's cache holds">];
   let statistics = [Statistic<"saved", "saved", "launches saved">];
 }
 

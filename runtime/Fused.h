@@ -30,6 +30,12 @@
 //
 // With `static constexpr bool random = true`, operator() gets an Element first, see Random.h:
 //   float r = uniform(randomKey(e.seed, nameKey("/drop1/Dropout"), e.step), e.index);
+//
+// With `static constexpr int means = n`, which cuda alone has, rowTerms() takes the operands and returns n values,
+// whose means over the element's row, the innermost dimension, operator() gets as a Values<n> before the operands,
+// after the Element:
+//   SLUICE_KERNEL Values<1> rowTerms(float x) const { return {{x}}; }
+//   SLUICE_KERNEL Values<1> operator()(Values<1> row, float x) const { return {{x - row.v[0]}}; }
 #pragma once
 
 #include "runtime/FusedGeometry.h"
@@ -103,6 +109,16 @@ template <typename F> constexpr int halvesOf(int operands) {
 
 template <typename F, typename = void> struct IsRandom : std::false_type {};
 template <typename F> struct IsRandom<F, std::void_t<decltype(F::random)>> : std::bool_constant<F::random> {};
+
+/// Means of rows that operator() takes.
+template <typename F, typename = void> struct HasMeans : std::false_type {};
+template <typename F> struct HasMeans<F, std::void_t<decltype(F::means)>> : std::true_type {};
+template <typename F> constexpr int meansOf() {
+  if constexpr (HasMeans<F>::value)
+    return F::means;
+  else
+    return 0;
+}
 
 template <typename F, int... Operand>
 constexpr std::array<DataType, sizeof...(Operand) + 1> typesOf(std::integer_sequence<int, Operand...>) {

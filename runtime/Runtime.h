@@ -14,6 +14,7 @@
 #include "runtime/Gather.h"
 #include "runtime/Kernels.h"
 #include "runtime/KeyCache.h"
+#include "runtime/LossAndGradient.h"
 #include "runtime/LossScale.h"
 #include "runtime/Program.h"
 #include "runtime/Recurrence.h"

@@ -2,6 +2,8 @@
 // One walk in issue order with a clock for each stream.
 #include "passes/analysis/Lifetimes.h"
 
+#include "ir/Together.h"
+
 using namespace mlir;
 using namespace sluice;
 using sched::BufferOp;
@@ -16,6 +18,7 @@ Lifetimes::Lifetimes(sched::ProgramOp program) {
   for (Operation &op : program.ops()) {
     if (auto run = dyn_cast<RunOp>(op); run && run.getStream() == Stream::Compute) {
       compute(run->getOperands());
+      launch(run);
     } else if (run) {
       beside(run.getStream(), run->getOperands());
     } else if (auto copy = dyn_cast<CopyOp>(op)) {
@@ -42,6 +45,15 @@ void Lifetimes::compute(ValueRange buffers) {
   for (Value buffer : buffers)
     lives[buffer].cover(steps, steps);
   clocks[0].steps = steps;
+}
+
+/// What is launched together runs in any order: all that one of the runs uses is there in the steps of each of them.
+void Lifetimes::launch(RunOp run) {
+  if (!sched::isTogether(run))
+    launched.clear(), launchedFrom = steps;
+  launched.append(run->operand_begin(), run->operand_end());
+  for (Value buffer : launched)
+    lives[buffer].cover(launchedFrom, steps);
 }
 
 /// A copy may begin as soon as compute has let go of what it waits for, before ops that were issued ahead of it: its

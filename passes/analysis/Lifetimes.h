@@ -50,11 +50,13 @@ private:
     int64_t position;
   };
   void compute(mlir::ValueRange buffers);
+  void launch(sched::RunOp run);
   void beside(sched::Stream stream, mlir::ValueRange buffers);
   void wait(sched::WaitOp op);
 
   Clock clocks[streamCount];
-  int64_t steps = 0;
+  int64_t steps = 0, launchedFrom = 0;
+  llvm::SmallVector<mlir::Value> launched; ///< used by the launch at hand, which began with step `launchedFrom`
   llvm::DenseMap<mlir::Value, Clock> events;
   std::vector<Access> pending; ///< beside compute, which has not waited for them
   llvm::DenseMap<mlir::Value, Life> lives;

@@ -31,6 +31,9 @@ static int64_t scratchOf(const arguments::Attention &a, int64_t limit) {
 static int64_t scratchOf(const arguments::BatchNormStatistics &b, int64_t) { return cuda::statisticsScratch(b.x); }
 static int64_t scratchOf(const arguments::SumTo &s, int64_t) { return SumCut("", s.x.tensor, s.y.tensor).scratch(); }
 static int64_t scratchOf(const arguments::Loss &l, int64_t) { return cuda::lossScratch(l.ignoreIndex != Loss::none); }
+static int64_t scratchOf(const arguments::LossAndGradient &l, int64_t) {
+  return cuda::lossScratch(l.ignoreIndex != Loss::none);
+}
 static int64_t scratchOf(const arguments::Embedding &e, int64_t) { return cuda::idScratch(e.ids.elements()); }
 static int64_t scratchOf(const arguments::Recurrence &r, int64_t) {
   return cuda::recurrenceScratch(recurrenceGeometry("", r.cell, r.gates, false));
@@ -49,7 +52,9 @@ static int64_t fusedWorkspace(train::FusedOp region) {
   if (region.getSums() == 0)
     return 0;
   const FusedGeometry geometry = geometryOf(region);
-  return sumScratch(Cut(geometry.rows, geometry.rowExtent, Cut::sumTasks), static_cast<int>(region.getSums()));
+  const Cut cut = region.hasRowMeans() ? Cut::ofWholeRows(geometry.rows, geometry.rowExtent)
+                                       : Cut(geometry.rows, geometry.rowExtent, Cut::sumTasks);
+  return sumScratch(cut, static_cast<int>(region.getSums()));
 }
 
 /// Of the one call that takes scratch; what the runtime's constructors would refuse is an error at the op here.

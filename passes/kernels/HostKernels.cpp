@@ -42,6 +42,9 @@ template <typename A> Offered offersOf(const A &arguments, const char *node) {
 Offered offersOf(const arguments::ConvNorm &, const char *node) {
   throw std::invalid_argument(std::string("'") + node + "': the host runtime has no class ConvNorm");
 }
+Offered offersOf(const arguments::LossAndGradient &, const char *node) {
+  throw std::invalid_argument(std::string("'") + node + "': the host runtime has no class LossAndGradient");
+}
 
 HostTrialCase trialOf(const arguments::Conv &conv, const char *node) {
   refuseF16(node, conv.type);

@@ -43,6 +43,11 @@ __global__ void turnKernel(const T *from, float *to, int64_t outs, int64_t ins, 
   }
 }
 
+template <typename T> __global__ void addKernel(const T *from, T *to, int64_t count) {
+  SLUICE_GRID_LOOP(i, count)
+  store(to + i, widened(to[i]) + widened(from[i]));
+}
+
 } // namespace
 
 template <typename T, typename B>
@@ -76,6 +81,16 @@ void turnWeights(cudaStream_t stream, const TurnedWeights &weights, const void *
     const T *first = static_cast<const T *>(from);
     kernel<<<blocksFor(outs * ins * window, blockThreads), blockThreads, 0, stream>>>(first, to, outs, ins, window,
                                                                                       back, add);
+  });
+}
+
+void addWeights(cudaStream_t stream, const TurnedWeights &weights, const void *from, void *to) {
+  const int64_t count = weights.outs * weights.ins * weights.window;
+  forStored(weights.type, [&](auto *stored) {
+    using T = std::remove_pointer_t<decltype(stored)>;
+    const auto kernel = addKernel<T>;
+    kernel<<<blocksFor(count, blockThreads), blockThreads, 0, stream>>>(static_cast<const T *>(from),
+                                                                        static_cast<T *>(to), count);
   });
 }
 

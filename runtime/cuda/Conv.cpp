@@ -2,7 +2,8 @@
 // Convolutions through cuDNN's engines. Activations are NHWC and weights [O,H,W,I], to which each call turns them
 // inside scratch: [rotated weights | the engine's workspace]. Halves come in that order, and the weight gradient leaves
 // the engine as halves, as PyTorch has it: engines that store f32 from such factors are few and not promised,
-// while a kernel must turn, and so can widen, the gradient anyway; sums are f32 within the engine. Convolutions of one
+// while a kernel must turn, and so can widen, the gradient anyway, behind the engine or, where the program takes the
+// halves as they are, as a Reorder; sums are f32 within the engine. Convolutions of one
 // geometry share one engine. Where there is none our own direct kernels run.
 #include "runtime/cuda/ConvEngine.h"
 #include "runtime/cuda/DirectConv.h"
@@ -14,28 +15,48 @@ namespace sluice {
 
 struct Conv::Impl {
   void run(cudaStream_t stream, const void *first, const void *second, void *result, char *scratch) const;
+  void weightGradient(cudaStream_t stream, const void *dy, const void *x, const Tensor &dw, void *result,
+                      char *scratch) const;
+  TurnedWeights weights() const {
+    const Shape &w = geometry.w;
+    return {geometry.type, w[0], w[1], w.elements() / (w[0] * w[1])};
+  }
 
   ConvGeometry geometry;
   std::shared_ptr<SharedEngine<ConvEngine>> shared;
 };
 
+/// Forward and with respect to the input.
 void Conv::Impl::run(cudaStream_t stream, const void *first, const void *second, void *result, char *scratch) const {
-  const ConvGeometry &g = geometry;
   const ConvEngine *engine = shared->get();
   if (!engine)
-    return directConvolution(stream, g, first, second, result);
-  const int64_t rotated = cuda::rotatedWeights(g.w, g.pass, g.type);
-  const TurnedWeights weights{g.type, g.w[0], g.w[1], g.w.elements() / (g.w[0] * g.w[1])};
-  const bool backwardWeight = g.pass == ConvPass::BackwardWeight;
-  if (rotated && !backwardWeight) {
-    turnWeights(stream, weights, second, reinterpret_cast<float *>(scratch), false);
+    return directConvolution(stream, geometry, first, second, result);
+  const int64_t rotated = cuda::rotatedWeights(geometry.w, geometry.pass, geometry.type);
+  if (rotated) {
+    turnWeights(stream, weights(), second, reinterpret_cast<float *>(scratch), false);
     second = scratch;
   }
-  void *target = rotated && backwardWeight ? scratch : result;
+  for (int64_t part = 0; part < engine->parts(); ++part)
+    engine->run(stream, part, first, second, result, scratch + rotated);
+}
+
+/// Halves go where the program wants them, those of further parts through scratch.
+void Conv::Impl::weightGradient(cudaStream_t stream, const void *dy, const void *x, const Tensor &dw, void *result,
+                                char *scratch) const {
+  const ConvEngine *engine = shared->get();
+  if (!engine)
+    return directConvolution(stream, geometry, dy, x, result, dw.type);
+  const int64_t rotated = cuda::rotatedWeights(geometry.w, geometry.pass, geometry.type);
+  const bool asTheyAre = isHalf(dw.type);
   for (int64_t part = 0; part < engine->parts(); ++part) {
-    engine->run(stream, part, first, second, target, scratch + rotated);
-    if (target != result)
-      turnWeights(stream, weights, scratch, static_cast<float *>(result), true, part > 0);
+    void *target = rotated && !(asTheyAre && part == 0) ? scratch : result;
+    engine->run(stream, part, dy, x, target, scratch + rotated);
+    if (target == result)
+      continue;
+    if (asTheyAre)
+      addWeights(stream, weights(), scratch, result);
+    else
+      turnWeights(stream, weights(), scratch, static_cast<float *>(result), true, part > 0);
   }
 }
 
@@ -80,10 +101,11 @@ void Conv::backwardData(Stream &stream, const Tensor &dy, const Tensor &w, const
 void Conv::backwardWeight(Stream &stream, const Tensor &dy, const Tensor &x, const Tensor &dw, const Tensor &dbias,
                           const Tensor &scratch) const {
   const void *pdy = stream.address(dy), *px = stream.address(x);
-  float *pdw = stream.data<float>(dw), *pdb = stream.data<float>(dbias);
+  void *pdw = stream.address(dw);
+  float *pdb = stream.data<float>(dbias);
   char *part = stream.data<char>(scratch);
   stream.launch(node, "conv_backward_weight", [&] {
-    impl->run(native(stream), pdy, px, pdw, part);
+    impl->weightGradient(native(stream), pdy, px, dw, pdw, part);
     const Shape &shape = impl->geometry.y;
     if (pdb) // after the engine, whose workspace it takes over
       columnSums(native(stream), shape.elements() / shape[1], shape[1], dy.type, pdy, reinterpret_cast<double *>(part),

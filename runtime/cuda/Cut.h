@@ -16,6 +16,8 @@ namespace sluice {
 /// them. Task (tile, chunk) is a range of columns by a range of rows.
 struct Cut {
   static constexpr int threads = 256, vector = 4, mostColumns = 32 * vector; ///< of a tile
+  static constexpr int64_t mostRowColumns = 2 * vector * threads;            ///< of whole rows
+  static constexpr int64_t rowTasks = 256; ///< blocks of whole rows: each leaves partials of all columns
   static constexpr int64_t sumTasks = 512; ///< blocks of a sum: enough for any device, few enough to combine
   static constexpr int64_t elementTasks = int64_t(1) << 20;
   static constexpr int64_t finishGroup = 16; ///< chunks whose partials one block merges, see Finish.h
@@ -36,6 +38,18 @@ struct Cut {
     const int64_t wanted = std::max<int64_t>(1, std::min(mostTasks / tiles, rows / (lanes * rowsPerThread)));
     rowsPerChunk = std::max<int64_t>(1, (rows + wanted - 1) / wanted);
     chunks = std::max<int64_t>(1, (rows + rowsPerChunk - 1) / rowsPerChunk);
+  }
+  /// One tile, of at most mostRowColumns, for blocks that take as many whole rows at a time as they have warps.
+  static Cut ofWholeRows(int64_t rows, int64_t columns) {
+    constexpr int64_t warps = threads / 32;
+    Cut cut(rows, 1, 1);
+    cut.columns = columns, cut.width = 2; // two groups of `vector` a thread
+    while (cut.width * vector < columns)
+      cut.width *= 2;
+    cut.lanes = 2 * threads / cut.width;
+    cut.rowsPerChunk = ((rows + rowTasks - 1) / rowTasks + warps - 1) / warps * warps;
+    cut.chunks = std::max<int64_t>(1, (rows + cut.rowsPerChunk - 1) / cut.rowsPerChunk);
+    return cut;
   }
   int64_t tasks() const { return tiles * chunks; }
   /// Threads across where each holds `columns`: tiles, chunks and so partial sums stay the same.

@@ -21,7 +21,14 @@ template <typename T> __global__ void backwardDataKernel(ConvGeometry g, const T
     store(dx + pixel * g.x[1] + c, convBackwardDataAt(g, dy, w, pixelAt(g.x, pixel), c));
 }
 
-template <typename T> __global__ void backwardWeightKernel(ConvGeometry g, const T *dy, const T *x, float *dw) {
+/// Where element i of weights [O,I,window] lies: there, or as halves in [O,window,I].
+__device__ inline int64_t placeOf(const ConvGeometry &, int64_t i, const float *) { return i; }
+template <typename Half> __device__ inline int64_t placeOf(const ConvGeometry &g, int64_t i, const Half *) {
+  const int64_t ins = g.w[1], window = g.w.elements() / (g.w[0] * ins), out = i / (ins * window);
+  return (out * window + i % window) * ins + i / window % ins;
+}
+
+template <typename T, typename W> __global__ void backwardWeightKernel(ConvGeometry g, const T *dy, const T *x, W *dw) {
   __shared__ double shared[blockThreads / 32];
   const int64_t pixels = pixelsOf(g.y);
   for (int64_t element = blockIdx.x; element < g.w.elements(); element += gridDim.x) {
@@ -30,22 +37,24 @@ template <typename T> __global__ void backwardWeightKernel(ConvGeometry g, const
       total += static_cast<double>(convBackwardWeightTerm(g, dy, x, pixel, element));
     total = blockSum(total, shared);
     if (threadIdx.x == 0)
-      dw[element] = static_cast<float>(total);
+      store(dw + placeOf(g, element, dw), static_cast<float>(total));
   }
 }
 
 } // namespace
 
 void directConvolution(cudaStream_t stream, const ConvGeometry &geometry, const void *first, const void *second,
-                       void *result) {
+                       void *result, DataType gradient) {
   const ConvGeometry g = geometry.asVolume();
   forStored(g.type, [&](auto *stored) {
     using T = std::remove_pointer_t<decltype(stored)>;
     const T *a = static_cast<const T *>(first), *b = static_cast<const T *>(second);
     if (g.pass == ConvPass::BackwardWeight) {
-      const auto kernel = backwardWeightKernel<T>;
-      auto *dw = static_cast<float *>(result);
-      kernel<<<blocksFor(g.w.elements(), 1), blockThreads, 0, stream>>>(g, a, b, dw);
+      const auto launch = [&](auto *dw) {
+        const auto kernel = backwardWeightKernel<T, std::remove_pointer_t<decltype(dw)>>;
+        kernel<<<blocksFor(g.w.elements(), 1), blockThreads, 0, stream>>>(g, a, b, dw);
+      };
+      isHalf(gradient) ? launch(static_cast<T *>(result)) : launch(static_cast<float *>(result));
       return;
     }
     const bool forward = g.pass == ConvPass::Forward;

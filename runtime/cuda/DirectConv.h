@@ -8,8 +8,9 @@
 
 namespace sluice {
 
-/// first, second -> result: x, w -> y; dy, w -> dx; dy, x -> dw.
+/// first, second -> result: x, w -> y; dy, w -> dx; dy, x -> dw, which is F32, or has the type `gradient`, the
+/// geometry's halves and in [O,window,I] order.
 void directConvolution(cudaStream_t stream, const ConvGeometry &geometry, const void *first, const void *second,
-                       void *result);
+                       void *result, DataType gradient = DataType::F32);
 
 } // namespace sluice

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "runtime/cuda/FusedQueue.h"
+#include "runtime/cuda/FusedRows.h"
 
 namespace sluice {
 
@@ -19,34 +20,6 @@ struct SumResults {
 void finishFusedSums(cudaStream_t stream, const Cut &cut, const double *partials, const SumResults &results);
 
 namespace detail {
-
-template <typename F, int Group, size_t... O>
-__device__ inline void storeOutputs(const FusedView<F::inputs + F::outputs, F::sums> &view, const FusedPointers<F> &p,
-                                    const FusedPlace &at, const float (&out)[F::outputs + 1][FusedWalk<F>::vector],
-                                    std::index_sequence<O...>) {
-  (storeOutput<F, static_cast<int>(O), Group>(p, view.offset(F::inputs + static_cast<int>(O), at.row) + at.column,
-                                              out[O], at.count),
-   ...);
-}
-
-/// The region for the elements of one place: stores its outputs and adds its sums to `run`.
-template <typename F, int Group>
-__device__ inline void fusedRow(const F &f, const FusedView<F::inputs + F::outputs, F::sums> &view,
-                                const FusedPointers<F> &p, const typename FusedWalk<F>::Inputs &in,
-                                const FusedPlace &at, Element &element, typename FusedWalk<F>::Sums &run) {
-  constexpr int vector = FusedWalk<F>::vector;
-  [[maybe_unused]] float out[F::outputs + 1][vector];
-#pragma unroll
-  for (int i = 0; i < vector; ++i) {
-    element.index = static_cast<uint64_t>(at.row * view.rowExtent + at.column + i);
-    const Values<F::outputs + F::sums> value = callFused<F>(f, in, i, element, std::make_index_sequence<F::inputs>());
-    for (int o = 0; o < F::outputs; ++o)
-      out[o][i] = value.v[o];
-    for (int s = 0; s < F::sums; ++s)
-      run[s][i] += Group == vector || i < at.count ? value.v[F::outputs + s] : 0.0f;
-  }
-  storeOutputs<F, Group>(view, p, at, out, std::make_index_sequence<F::outputs>());
-}
 
 /// Row by row. Group: what all rows of all operands split into, see loadColumns().
 template <typename F, int Group, size_t... I>
@@ -86,9 +59,13 @@ __device__ inline void fusedTask(const F &f, const FusedView<F::inputs + F::outp
 
 /// Streamed: every isVector() operand is the same in all rows, see FusedStream.h.
 template <typename F, int Group, bool Streamed>
-__global__ void __launch_bounds__(Cut::threads, Streamed ? FusedStream<F>::blocks : 1)
+__global__ void __launch_bounds__(Cut::threads, HasMeans<F>::value ? 2
+                                                : Streamed         ? FusedStream<F>::blocks
+                                                                   : 1)
     fusedKernel(F f, FusedView<F::inputs + F::outputs, F::sums> view, FusedPointers<F> p) {
-  if constexpr (Streamed && Group == FusedWalk<F>::vector && FusedStream<F>::queues())
+  if constexpr (HasMeans<F>::value)
+    rowsTask<F, Group>(f, view, p, std::make_index_sequence<F::inputs>());
+  else if constexpr (Streamed && Group == FusedWalk<F>::vector && FusedStream<F>::queues())
     queuedTask<F>(f, view, p);
   else if constexpr (Streamed)
     streamedTask<F, Group>(f, view, p);
@@ -106,12 +83,11 @@ template <typename F> class Fused : public Kernel {
 public:
   Fused(Node node, Shape shape, Layout layout, std::initializer_list<Tensor> inputs,
         std::initializer_list<Tensor> outputs, std::initializer_list<Tensor> sums, F f = {})
-      : Kernel(node), f(f), geometry(node, shape, layout, inputs, stepArray().at, outputs, sums),
-        cut(geometry.rows, geometry.rowExtent, F::sums > 0 ? Cut::sumTasks : Cut::elementTasks,
-            F::sums > 0    ? 8
-            : Walk::narrow ? 16
-                           : 2) {
+      : Kernel(node), f(f), geometry(node, shape, layout, inputs, stepArray().at, outputs, sums), cut(cutOf(geometry)) {
     detail::checkOperands<F>(node, inputs, outputs, sums);
+    if (detail::HasMeans<F>::value && (geometry.rowExtent != shape[1] || geometry.rowExtent > Cut::mostRowColumns))
+      throw std::invalid_argument(std::string("a region of '") + node.name + "' takes means of rows of " +
+                                  std::to_string(shape[1]) + " elements, which are not whole to its kernel");
     if (F::sums > 0)
       workspace = static_cast<size_t>(sumScratch(cut, F::sums));
     describe();
@@ -152,14 +128,23 @@ public:
   }
 
 private:
+  static Cut cutOf(const FusedGeometry &geometry) {
+    if (detail::HasMeans<F>::value)
+      return Cut::ofWholeRows(geometry.rows, geometry.rowExtent);
+    constexpr bool sums = F::sums > 0;
+    return Cut(geometry.rows, geometry.rowExtent, sums ? Cut::sumTasks : Cut::elementTasks,
+               sums           ? 8
+               : Walk::narrow ? 16
+                              : 2);
+  }
+
   /// Half groups are rare enough to have no kernel of their own where rows do not stream.
   auto kernelFor(int together) const {
-    const bool streamed = Walk::narrow && streams;
+    constexpr bool mayStream = Walk::narrow && !detail::HasMeans<F>::value;
+    const bool streamed = mayStream && streams;
     if (together == Walk::vector)
-      return streamed ? detail::fusedKernel<F, Walk::vector, Walk::narrow>
-                      : detail::fusedKernel<F, Walk::vector, false>;
-    return streamed && together > 1 ? detail::fusedKernel<F, Cut::vector, Walk::narrow>
-                                    : detail::fusedKernel<F, 1, false>;
+      return streamed ? detail::fusedKernel<F, Walk::vector, mayStream> : detail::fusedKernel<F, Walk::vector, false>;
+    return streamed && together > 1 ? detail::fusedKernel<F, Cut::vector, mayStream> : detail::fusedKernel<F, 1, false>;
   }
 
   struct Steps {

@@ -33,7 +33,7 @@ template <int Operands, int Sums> struct FusedView {
 /// How a thread walks a region's operands.
 template <typename F> struct FusedWalk {
   static constexpr bool narrow = halvesOf<F>(F::inputs + F::outputs) > 0;
-  static constexpr int vector = narrow ? 2 * Cut::vector : Cut::vector; ///< columns of a thread
+  static constexpr int vector = narrow || HasMeans<F>::value ? 2 * Cut::vector : Cut::vector; ///< columns of a thread
   using Total = std::conditional_t<narrow, float, double>;
   using Inputs = float[F::inputs + 1][vector];
   using Sums = float[F::sums > 0 ? F::sums : 1][vector];
@@ -84,14 +84,15 @@ __device__ inline void storeOutput(const FusedPointers<F> &p, int64_t offset, co
   storeColumns<Group>(static_cast<StoredOf<typeOf<F>(F::inputs + Number)> *>(p.out[Number]) + offset, from, count);
 }
 
-/// The region of column i of a thread.
-template <typename F, size_t... I>
+/// The region of column i of a thread; `means`: of its row, where F takes some.
+template <typename F, size_t... I, typename... Means>
 __device__ inline Values<F::outputs + F::sums> callFused(const F &f, const typename FusedWalk<F>::Inputs &in, int i,
-                                                         const Element &element, std::index_sequence<I...>) {
+                                                         const Element &element, std::index_sequence<I...>,
+                                                         const Means &...means) {
   if constexpr (IsRandom<F>::value)
-    return f(element, in[I][i]...);
+    return f(element, means..., in[I][i]...);
   else
-    return f(in[I][i]...);
+    return f(means..., in[I][i]...);
 }
 
 /// Adds what the rows so far gave to the totals, and begins anew.
@@ -130,6 +131,36 @@ template <typename F> struct FusedTask {
     return row < end ? columnsFrom<F>(column, row + 1 == view.rows ? view.lastRow : view.rowExtent) : 0;
   }
 };
+
+template <typename F, int Group, size_t... O>
+__device__ inline void storeOutputs(const FusedView<F::inputs + F::outputs, F::sums> &view, const FusedPointers<F> &p,
+                                    const FusedPlace &at, const float (&out)[F::outputs + 1][FusedWalk<F>::vector],
+                                    std::index_sequence<O...>) {
+  (storeOutput<F, static_cast<int>(O), Group>(p, view.offset(F::inputs + static_cast<int>(O), at.row) + at.column,
+                                              out[O], at.count),
+   ...);
+}
+
+/// The region for the elements of one place: stores its outputs and adds its sums to `run`.
+template <typename F, int Group, typename... Means>
+__device__ inline void fusedRow(const F &f, const FusedView<F::inputs + F::outputs, F::sums> &view,
+                                const FusedPointers<F> &p, const typename FusedWalk<F>::Inputs &in,
+                                const FusedPlace &at, Element &element, typename FusedWalk<F>::Sums &run,
+                                const Means &...means) {
+  constexpr int vector = FusedWalk<F>::vector;
+  [[maybe_unused]] float out[F::outputs + 1][vector];
+#pragma unroll
+  for (int i = 0; i < vector; ++i) {
+    element.index = static_cast<uint64_t>(at.row * view.rowExtent + at.column + i);
+    const Values<F::outputs + F::sums> value =
+        callFused<F>(f, in, i, element, std::make_index_sequence<F::inputs>(), means...);
+    for (int o = 0; o < F::outputs; ++o)
+      out[o][i] = value.v[o];
+    for (int s = 0; s < F::sums; ++s)
+      run[s][i] += Group == vector || i < at.count ? value.v[F::outputs + s] : 0.0f;
+  }
+  storeOutputs<F, Group>(view, p, at, out, std::make_index_sequence<F::outputs>());
+}
 
 template <typename F> __device__ inline Element firstElement([[maybe_unused]] const FusedPointers<F> &p) {
   if constexpr (IsRandom<F>::value)

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Losses, averaged as PyTorch's "mean" does. Partial sums are kept in double, one per fixed range of samples or
 // elements, and added in order. A class id that is out of range makes the loss NaN and ends the step with an error.
+#include "runtime/LossAndGradient.h"
+
+#include "runtime/cuda/CrossEntropy.h"
 #include "runtime/cuda/Cut.h"
 #include "runtime/cuda/Device.h"
-#include "runtime/cuda/IdNote.h"
+#include "runtime/cuda/Finish.h"
 #include "runtime/cuda/Launch.h"
-#include "runtime/cuda/SampleThreads.h"
 
 namespace sluice {
 
 namespace {
-
-__device__ inline double notANumber() { return nan(""); }
 
 /// How many targets are not `ignored`; one block.
 template <typename Target>
@@ -40,19 +40,10 @@ __global__ void __launch_bounds__(Threads::block, Threads::blocks)
     const double total = smoothed.others == 0 ? 0 : sumOfLogits<Threads>(line, samples, shared);
     if (Threads::lane() != 0)
       continue;
-    const int64_t place = samples.first + s, own = target[place];
+    const int64_t place = samples.first + s;
     const MixedClasses mixed(target, place, samples.targets, ignoreIndex, state->mixShare, state->mixBatch);
-    const bool known = own >= 0 && own < samples.classes;
-    if (!known && own != ignoreIndex)
-      note(own, place, samples.classes);
-    for (int i = 0; i < 2; ++i)
-      if (mixed.weights[i] != 0) {
-        const int64_t k = mixed.classes[i];
-        const bool exists = k >= 0 && k < samples.classes;
-        sum += exists ? mixed.weights[i] *
-                            crossEntropy(all, widened(line[k * samples.inner]), total, samples.classes, smoothed)
-                      : notANumber();
-      }
+    noteClass(note, target[place], place, samples, ignoreIndex);
+    sum += Compared<X>(samples, mixed, line).loss(samples, smoothed, all, total);
   }
   if constexpr (Threads::block == blockThreads) // else the first thread has it
     sum = blockSum(sum, shared);
@@ -72,34 +63,24 @@ __global__ void elementPart(LossKind kind, int64_t count, float ignored, const f
     partials[blockIdx.x] = sum;
 }
 
-/// The mean over `count`, or over *counted where that is there; over none it is 0.
-__global__ void finishLoss(const double *partials, int parts, int64_t count, const int64_t *counted, float *loss) {
-  __shared__ double shared[blockThreads / 32];
+/// The mean over `count`, by the first blockThreads threads of a block. `shared`: one value a warp.
+__device__ inline void finishParts(const double *partials, int parts, int64_t count, float *loss, double *shared) {
   double sum = 0;
-  for (int i = static_cast<int>(threadIdx.x); i < parts; i += blockThreads)
-    sum += partials[i];
+  if (threadIdx.x < blockThreads)
+    for (int i = static_cast<int>(threadIdx.x); i < parts; i += blockThreads)
+      sum += __ldcg(partials + i);
   sum = blockSum(sum, shared);
   if (threadIdx.x == 0)
-    *loss = meanLoss(sum, counted ? *counted : count);
+    *loss = meanLoss(sum, count);
 }
 
-/// The gradients of what a thread has asked for; 0 for what is no class. Nearly all are of classes that no target
-/// names.
-template <typename Threads, typename X>
-__device__ inline void slopesOf(float (&values)[Threads::together], const typename Threads::template Asked<X> &asked,
-                                const Probabilities<X> &probabilities, const MixedSlope &slope, int64_t begin) {
-#pragma unroll
-  for (int j = 0; j < Threads::together; ++j)
-    values[j] = j < asked.count ? slope.elsewhere(probabilities.of(asked.at(j))) : 0;
-  for (const int64_t named : slope.classes)
-    if (named >= begin && named <= Threads::classOf(begin, Threads::together - 1))
-#pragma unroll
-      for (int j = 0; j < Threads::together; ++j)
-        if (Threads::classOf(begin, j) == named && j < asked.count)
-          values[j] = slope.of(probabilities.of(asked.at(j)), named);
+/// Over `count`, or over *counted where that is there; over none it is 0.
+__global__ void finishLoss(const double *partials, int parts, int64_t count, const int64_t *counted, float *loss) {
+  __shared__ double shared[blockThreads / 32];
+  finishParts(partials, parts, counted ? *counted : count, loss, shared);
 }
 
-/// dx may be x: a thread writes where it has read, after all of the sample were read for their sum.
+/// Of all samples, after each was read for its sum.
 template <typename Threads, typename X, typename T>
 __global__ void __launch_bounds__(Threads::block, Threads::blocks)
     crossEntropyBackward(Samples samples, int64_t ignoreIndex, const int64_t *counted, const X *x,
@@ -109,26 +90,53 @@ __global__ void __launch_bounds__(Threads::block, Threads::blocks)
   const int64_t count = counted ? *counted : samples.targets;
   for (int64_t s = Threads::first(); s < samples.count; s += static_cast<int64_t>(gridDim.x) * Threads::perBlock) {
     const int64_t at = samples.offset(s);
-    const Probabilities<X> probabilities(logSum<Threads>(x + at, samples, shared));
+    const LogSum sum = logSum<Threads>(x + at, samples, shared);
     const MixedSlope slope(
         MixedClasses(target, samples.first + s, samples.targets, ignoreIndex, state->mixShare, state->mixBatch),
         smoothed, count);
-    for (int64_t begin = Threads::begin(); begin < samples.extent;
-         begin += Threads::template ahead<X> * Threads::step) {
-      typename Threads::template Asked<X> asked[Threads::template ahead<X>];
-#pragma unroll
-      for (int u = 0; u < Threads::template ahead<X>; ++u)
-        asked[u].load(x + at, samples, begin + u * Threads::step);
-#pragma unroll
-      for (int u = 0; u < Threads::template ahead<X>; ++u) {
-        const int64_t from = begin + u * Threads::step;
-        float values[Threads::together];
-        slopesOf<Threads, X>(values, asked[u], probabilities, slope, from);
-        if (from < samples.extent)
-          Threads::store(dx + at, samples, from, values);
-      }
-    }
+    differentiate<Threads>(x + at, dx + at, samples, sum, slope);
   }
+}
+
+/// Where a loss is written and its gradient, see crossEntropyBoth().
+template <typename T> struct LossResults {
+  T *dx;
+  float *loss;
+  double *partials;
+  unsigned *counter;
+};
+
+/// What crossEntropyPart() and crossEntropyBackward() compute of part blockIdx.x, by the same additions; the last block
+/// ends the sum of the loss. A sample's own logits are read before any of its gradient is written, which may be there.
+template <typename Threads, typename X, typename T>
+__global__ void __launch_bounds__(Threads::block, Threads::blocks)
+    crossEntropyBoth(Samples samples, int64_t ignoreIndex, const int64_t *counted, const X *x, const int64_t *target,
+                     const DeviceState *state, IdNote note, LossResults<T> to) {
+  __shared__ double shared[Threads::block / 32];
+  const SmoothedTarget smoothed(state->labelSmoothing, samples.classes);
+  const int64_t count = counted ? *counted : samples.targets;
+  const int64_t begin = samples.count * blockIdx.x / gridDim.x, end = samples.count * (blockIdx.x + 1) / gridDim.x;
+  double loss = 0;
+  for (int64_t s = begin + threadIdx.x / Threads::width; s < end; s += Threads::perBlock) {
+    const int64_t at = samples.offset(s), place = samples.first + s;
+    const MixedClasses mixed(target, place, samples.targets, ignoreIndex, state->mixShare, state->mixBatch);
+    const Compared<X> compared(samples, mixed, x + at);
+    const LogSum sum = logSum<Threads>(x + at, samples, shared);
+    const double total = smoothed.others == 0 ? 0 : sumOfLogits<Threads>(x + at, samples, shared);
+    if (Threads::lane() == 0) {
+      noteClass(note, target[place], place, samples, ignoreIndex);
+      loss += compared.loss(samples, smoothed, sum.whole(), total);
+    }
+    if constexpr (Threads::width == 32)
+      __syncwarp(); // wider ones have met at a barrier since they read their classes
+    differentiate<Threads>(x + at, to.dx + at, samples, sum, MixedSlope(mixed, smoothed, count));
+  }
+  if constexpr (Threads::block == blockThreads) // else the first thread has it
+    loss = blockSum(loss, shared);
+  if (threadIdx.x == 0)
+    to.partials[blockIdx.x] = loss;
+  if (detail::isLast(to.counter, gridDim.x))
+    finishParts(to.partials, static_cast<int>(gridDim.x), count, to.loss, shared);
 }
 
 template <typename T>
@@ -232,6 +240,41 @@ void Loss::forward(Stream &stream, const Tensor &logits, const Tensor &target, c
                                                               static_cast<const float *>(pt), weights, partials);
     }
     finishLoss<<<1, blockThreads, 0, native(stream)>>>(partials, parts, count, counted, result);
+  });
+}
+
+LossAndGradient::LossAndGradient(Node node, Shape x, int64_t ignoreIndex, int64_t classes, int64_t first,
+                                 int64_t targets)
+    : Kernel(node), x(x), ignoreIndex(ignoreIndex), classes(classes), first(first), targets(targets) {
+  checkLogits(node, x, classes);
+  checkRows(node, x, first, targets);
+  workspace = static_cast<size_t>(cuda::lossScratch(ignoreIndex != Loss::none));
+}
+
+void LossAndGradient::run(Stream &stream, const Tensor &logits, const Tensor &target, const Tensor &dx,
+                          const Tensor &loss, const Tensor &scratch) const {
+  void *px = stream.address(logits), *pdx = stream.address(dx);
+  const int64_t *pt = stream.data<int64_t>(target);
+  float *result = stream.data<float>(loss);
+  char *space = stream.data<char>(scratch);
+  const DeviceState *state = deviceState(stream);
+  const IdNote note = idNote(IdUse::Class, node);
+  const Samples samples(x, classes, first, targets);
+  const auto launch = [&](auto *logit, auto *gradient) {
+    using X = std::remove_pointer_t<decltype(logit)>;
+    using T = std::remove_pointer_t<decltype(gradient)>;
+    const int64_t *counted = countedTargets<int64_t>(stream, pt, samples.targets, ignoreIndex, space);
+    const LossResults<T> to{gradient, result, reinterpret_cast<double *>(space), finishCounters()};
+    forWidth(samples, logit, gradient, [&](auto threads) {
+      const auto kernel = crossEntropyBoth<decltype(threads), X, T>;
+      kernel<<<cuda::lossParts, threads.block, 0, native(stream)>>>(samples, ignoreIndex, counted, logit, pt, state,
+                                                                    note, to);
+    });
+  };
+  stream.launch(node.as(OpRole::Loss), "loss", [&] {
+    forStored(logits.type, [&](auto *from) {
+      forStored(dx.type, [&](auto *to) { launch(static_cast<decltype(from)>(px), static_cast<decltype(to)>(pdx)); });
+    });
   });
 }
 

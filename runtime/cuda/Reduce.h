@@ -33,5 +33,7 @@ struct TurnedWeights {
 /// added to what is there. Only enqueues; they share no bytes.
 void turnWeights(cudaStream_t stream, const TurnedWeights &weights, const void *from, float *to, bool back,
                  bool add = false);
+/// Adds weights of that type to others in the same order.
+void addWeights(cudaStream_t stream, const TurnedWeights &weights, const void *from, void *to);
 
 } // namespace sluice

@@ -95,6 +95,29 @@ template <typename Half> void turnPieces(cudaStream_t stream, const Pieces<Turn<
   kernel<<<all.blocks(), blockThreads, 0, stream>>>(all);
 }
 
+/// The gradient of a weight, back from [O, window, inner] to [O, inner, window].
+template <typename Half> struct TurnBack {
+  const Half *from;
+  float *to;
+  int64_t count, inner, window;
+};
+
+/// In the order that is written.
+template <typename Half> __global__ void turnBackKernel(Pieces<TurnBack<Half>> all) {
+  const int own = all.own();
+  const TurnBack<Half> &p = all.piece[own];
+  for (int64_t at = all.thread(own); at < p.count; at += all.threads(own)) {
+    const int64_t window = at % p.window, inner = at / p.window % p.inner;
+    p.to[at] = widened(p.from[at - inner * p.window - window + window * p.inner + inner]);
+  }
+}
+
+template <typename Half>
+void turnPiecesBack(cudaStream_t stream, const Pieces<TurnBack<Half>> &all, const DeviceState *) {
+  const auto kernel = turnBackKernel<Half>;
+  kernel<<<all.blocks(), blockThreads, 0, stream>>>(all);
+}
+
 /// A change of element type alone, eight neighbours a thread.
 template <typename X, typename Y> __global__ void castRun(const X *x, Y *y, int64_t count) {
   constexpr int group = 8;
@@ -238,6 +261,14 @@ static void turn(Stream &stream, Node node, const Reorder::Impl &plan, const Ten
   launchPiece<Turn<Half>>(stream, node, "cast", turnPieces<Half>, piece, piece.count);
 }
 
+template <typename Half>
+static void turnBack(Stream &stream, Node node, const Reorder::Impl &plan, const Tensor &x, const Tensor &y) {
+  const int64_t window = plan.contiguous ? 1 : plan.row.extent;
+  const TurnBack<Half> piece{stream.data<Half>(x), stream.data<float>(y), y.shape.elements(),
+                             plan.contiguous ? plan.row.extent : plan.across.extent, window};
+  launchPiece<TurnBack<Half>>(stream, node, "cast", turnPiecesBack<Half>, piece, piece.count);
+}
+
 using Move = void (*)(const Reorder::Impl &plan, const void *from, void *to, cudaStream_t stream);
 
 /// Between different types, of which one is F32.
@@ -261,9 +292,13 @@ void Reorder::run(Stream &stream, const Tensor &x, const Tensor &y) const {
   const void *from = stream.address(x);
   void *to = stream.address(y);
   const bool casts = impl->from != impl->to;
-  if (impl->given || (gathers(stream) && impl->from == DataType::F32 && isHalf(impl->to) && impl->turnsWeights()))
+  const bool gathered = gathers(stream) && impl->turnsWeights();
+  if (impl->given || (gathered && impl->from == DataType::F32 && isHalf(impl->to)))
     return impl->to == DataType::BF16 ? turn<BFloat16>(stream, node, *impl, x, y)
                                       : turn<Float16>(stream, node, *impl, x, y);
+  if (gathered && isHalf(impl->from) && impl->to == DataType::F32)
+    return impl->from == DataType::BF16 ? turnBack<BFloat16>(stream, node, *impl, x, y)
+                                        : turnBack<Float16>(stream, node, *impl, x, y);
   stream.launch(node, casts ? "cast" : "reorder", [&] {
     const Move move = casts ? castBetween(impl->from, impl->to) : moveOf(byteWidth(impl->from));
     move(*impl, from, to, native(stream));

@@ -748,6 +748,14 @@ func.func @loss_backward_c2_number(%x: tensor<2x3xf32>, %t: tensor<2xi64>) {
 
 // -----
 
+func.func @loss_and_gradient_c1(%x: tensor<2x3xf32>, %t: tensor<4xi64>) {
+  // expected-error @below {{against a target of}}
+  %dx, %loss = train.loss_and_gradient %x, %t : (tensor<2x3xf32>, tensor<4xi64>) -> (tensor<2x3xf32>, tensor<f32>)
+  return
+}
+
+// -----
+
 func.func @ctc_loss_c1(%x: tensor<2x5x3xf32>, %t: tensor<3x4xi64>) {
   // expected-error @below {{loss of 'tensor<2x5x3xf32>' against a target of 'tensor<3x4xi64>'}}
   // expected-error @below {{failed to infer returned types}}
@@ -1378,6 +1386,46 @@ func.func @fused_c4(%x: tensor<2xf32>) {
   %y = train.fused(%x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x, %x : tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>) channels [] sums 0 -> (tensor<2xf32>) {
   ^bb0(%s0: f32, %s1: f32, %s2: f32, %s3: f32, %s4: f32, %s5: f32, %s6: f32, %s7: f32, %s8: f32, %s9: f32, %s10: f32, %s11: f32, %s12: f32, %s13: f32, %s14: f32, %s15: f32, %s16: f32, %s17: f32, %s18: f32, %s19: f32, %s20: f32, %s21: f32, %s22: f32, %s23: f32, %s24: f32, %s25: f32, %s26: f32, %s27: f32, %s28: f32, %s29: f32, %s30: f32, %s31: f32):
     train.yield %s0 : f32
+  }
+  return
+}
+
+// -----
+
+func.func @fused_c5(%x: tensor<2x3x4xf32>) {
+  // expected-error @below {{takes means of rows of 'tensor<2x3x4xf32>'}}
+  %y = train.fused (%x : tensor<2x3x4xf32>) channels [] sums 0 -> (tensor<2x3x4xf32>) {
+  ^bb0(%s: f32):
+    %m = train.row_mean %s : (f32) -> f32
+    train.yield %m : f32
+  }
+  return
+}
+
+// -----
+
+func.func @fused_c5_draw(%x: tensor<2x3xf32>) {
+  // expected-error @below {{takes means of rows of 'tensor<2x3xf32>', of what draws or other means are behind}}
+  %y = train.fused (%x : tensor<2x3xf32>) channels [] sums 0 -> (tensor<2x3xf32>) {
+  ^bb0(%s: f32):
+    %u = train.uniform {key = 7 : i64} : () -> f32
+    %0 = arith.mulf %s, %u : f32
+    %m = train.row_mean %0 : (f32) -> f32
+    train.yield %m : f32
+  }
+  return
+}
+
+// -----
+
+func.func @fused_c5_mean(%x: tensor<2x3xf32>) {
+  // expected-error @below {{of what draws or other means are behind}}
+  %y = train.fused (%x : tensor<2x3xf32>) channels [] sums 0 -> (tensor<2x3xf32>) {
+  ^bb0(%s: f32):
+    %m = train.row_mean %s : (f32) -> f32
+    %0 = arith.subf %s, %m : f32
+    %v = train.row_mean %0 : (f32) -> f32
+    train.yield %v : f32
   }
   return
 }

@@ -91,3 +91,34 @@ sched.program @full {
   sched.run compute "f" ins(%x : tensor<1000xf32>) outs(%a_grad : tensor<100xf32>) versions [1] -> [1] calls [#f]
   sched.run compute "update" ins(%a_grad : tensor<100xf32>, %a : tensor<100xf32>) outs(%a : tensor<100xf32>) versions [1, 0] -> [1] calls [#update] attributes {backward, gathers, parameter = @a}
 }
+
+// Gradients that convolutions left in 16 bits are turned where the last of them is, in front of the updates, which wait for the last one themselves; what reads one
+// of them before keeps it.
+// CHECK-LABEL: sched.program @turned
+// CHECK-COUNT-3: "f" ins(%x
+// CHECK-NEXT: "cast" ins(%b_left
+// CHECK-NOT: together
+// CHECK-NEXT: "cast" ins(%a_left
+// CHECK-SAME: sched.together
+// CHECK-NEXT: "update" ins(%b_grad
+// CHECK-NEXT: "update" ins(%a_grad
+// CHECK-SAME: sched.together
+// CHECK: }
+sched.program @turned {
+  %a = sched.buffer "a" device bytes(400) variable(@a)
+  %b = sched.buffer "b" device bytes(400) variable(@b)
+  %x = sched.buffer "x" device bytes(4000)
+  %y = sched.buffer "y" device bytes(4000)
+  %a_left = sched.buffer "a_left" device bytes(200)
+  %b_left = sched.buffer "b_left" device bytes(200)
+  %a_grad = sched.buffer "a_grad" device bytes(400)
+  %b_grad = sched.buffer "b_grad" device bytes(400)
+  sched.run compute "f" ins(%a : tensor<100xf32>, %b : tensor<100xf32>) outs(%x : tensor<1000xf32>, %y : tensor<1000xf32>) versions [0, 0] -> [1, 1] calls [#f]
+  sched.run compute "f" ins(%x : tensor<1000xf32>, %y : tensor<1000xf32>) outs(%x : tensor<1000xf32>) versions [1, 1] -> [2] calls [#f]
+  sched.run compute "f" ins(%x : tensor<1000xf32>) outs(%b_left : tensor<10x10x1x1xbf16, #train.layout<nhwc>>) versions [2] -> [1] calls [#f] attributes {backward}
+  sched.run compute "cast" ins(%b_left : tensor<10x10x1x1xbf16, #train.layout<nhwc>>) outs(%b_grad : tensor<10x10x1x1xf32>) versions [1] -> [1] calls [#cast] attributes {backward, gathers}
+  sched.run compute "update" ins(%b_grad : tensor<100xf32>, %b : tensor<100xf32>) outs(%b : tensor<100xf32>) versions [1, 0] -> [1] calls [#update] attributes {backward, gathers, parameter = @b}
+  sched.run compute "f" ins(%x : tensor<1000xf32>) outs(%a_left : tensor<10x10x1x1xbf16, #train.layout<nhwc>>) versions [2] -> [1] calls [#f] attributes {backward}
+  sched.run compute "cast" ins(%a_left : tensor<10x10x1x1xbf16, #train.layout<nhwc>>) outs(%a_grad : tensor<10x10x1x1xf32>) versions [1] -> [1] calls [#cast] attributes {backward, gathers}
+  sched.run compute "update" ins(%a_grad : tensor<100xf32>, %a : tensor<100xf32>) outs(%a : tensor<100xf32>) versions [1, 0] -> [1] calls [#update] attributes {backward, gathers, parameter = @a}
+}

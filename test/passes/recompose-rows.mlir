@@ -94,6 +94,23 @@ module {
     %y = train.add %b, %p : (tensor<1x1x4xf32>, tensor<2x3x4xf32>) -> tensor<2x3x4xf32>
     return %y : tensor<2x3x4xf32>
   }
+  // Where exports reshape the rows before they add it, too, unless that makes other rows of them.
+  // CHECK-LABEL: func.func @bias_behind_reshape
+  // CHECK: %[[P:.*]] = train.matmul %arg0, %arg1, %arg2 : (tensor<6x8xf32>, tensor<8x4xf32>, tensor<4xf32>) -> tensor<6x4xf32>
+  // CHECK: %[[Y:.*]] = train.reshape %[[P]] : (tensor<6x4xf32>) -> tensor<2x3x4xf32>
+  // CHECK: %[[Q:.*]] = train.matmul %arg0, %arg1 :
+  // CHECK: %[[Z:.*]] = train.add
+  // CHECK: return %[[Y]], %[[Z]]
+  func.func @bias_behind_reshape(%x: tensor<6x8xf32>, %w: tensor<8x4xf32>, %b: tensor<4xf32>, %c: tensor<2xf32>) -> (tensor<2x3x4xf32>, tensor<12x2xf32>) {
+    %p = train.matmul %x, %w : (tensor<6x8xf32>, tensor<8x4xf32>) -> tensor<6x4xf32>
+    %r = train.reshape %p : (tensor<6x4xf32>) -> tensor<2x3x4xf32>
+    %y = train.add %b, %r : (tensor<4xf32>, tensor<2x3x4xf32>) -> tensor<2x3x4xf32>
+    %q = train.matmul %x, %w : (tensor<6x8xf32>, tensor<8x4xf32>) -> tensor<6x4xf32>
+    %s = train.reshape %q : (tensor<6x4xf32>) -> tensor<12x2xf32>
+    %z = train.add %s, %c : (tensor<12x2xf32>, tensor<2xf32>) -> tensor<12x2xf32>
+    return %y, %z : tensor<2x3x4xf32>, tensor<12x2xf32>
+  }
+
   // CHECK-LABEL: func.func @no_bias
   // CHECK: train.matmul %arg0, %arg1 :
   // CHECK: train.add

@@ -21,7 +21,7 @@ PRODUCTS = {"Conv", "ConvNorm", "Matmul", "Attention"}
 EPILOGUES = "epilogues of convolutions"
 PRODUCT_KERNELS = ("conv", "matmul", "attention")
 SINGLE = {"Reorder", "UpdateStatistics", "MaxPool", "AveragePool", "Softmax", "Slab", "Lrn", "Resize", "BatchNormStatistics", "LayerNorm", "SumTo",
-          "BroadcastTo", "Embedding", "Dropout"}  # one launch a call
+          "BroadcastTo", "Embedding", "Dropout", "LossAndGradient"}  # one launch a call
 GATHERED = 48  # tensors of one launch, runtime/Gather.h
 SEVERAL = {"Lamb": 3, "GradientNorm": 2}
 
@@ -67,7 +67,7 @@ class Run:
         if kernel == "Conv" and method == "backwardWeight":
             gradient = self.outs[0][1]
             if self.narrow():
-                turn = (1, gradient + gradient // 2) if len(self.outs) and self.turned() else (0, 0)
+                turn = (1, gradient + gradient // 2) if self.turned() and not self.leaves_halves() else (0, 0)
             else:
                 turn = (1, 2 * gradient) if self.turned() else (0, 0)
             bias = (1, self.ins[0][1]) if self.has(3) else (0, 0)
@@ -82,6 +82,16 @@ class Run:
         epilogue = not beta and bias and set(bias[1].split(", ")[:-1]) <= {"1"}  # beta 1, and a row, which cuBLASLt adds
         return (1, 2 * self.outs[0][1]) if self.has(2) and not epilogue else (0, 0)
 
+    def leaves_halves(self):
+        """Whether a weight gradient is the engine's own, which a cast turns."""
+        elements = 1
+        for extent in self.weight_shape():
+            elements *= extent
+        return self.outs[0][1] == 2 * elements
+
+    def weight_shape(self):
+        return [int(n) for n in re.findall(r"array<i64: ([\d, ]+)>", self.calls[0][1])[1].split(",")]
+
     def epilogue(self):
         """Bytes that cuDNN moves more than for the convolution alone."""
         if not self.calls or self.calls[0][0] != "ConvNorm":
@@ -90,7 +100,7 @@ class Run:
 
     def turned(self):
         """Whether the weights are turned for the engine: in 16 bits gradients are, whatever their extents; in f32 what has neither one channel nor one tap."""
-        shape = [int(n) for n in re.findall(r"array<i64: ([\d, ]+)>", self.calls[0][1])[1].split(",")]
+        shape = self.weight_shape()
         taps = 1
         for extent in shape[2:]:
             taps *= extent

@@ -8,8 +8,8 @@ namespace sluice {
 namespace {
 
 struct Passes {
-  Numbers y, dx, dw;
-  int runs; ///< of engines
+  Numbers y, dx, dw, left; ///< left: dw in 16 bits
+  int runs;                ///< of engines
 };
 
 /// All passes of a case under a limit.
@@ -32,8 +32,11 @@ Passes run(const ConvCase &c, DataType type, Precision precision, size_t limit) 
   data.backwardData(h.session.compute, dy, w, dx, h.workspace(data));
   weight.backwardWeight(h.session.compute, dy, x, dw, none, h.workspace(weight));
   const int runs = cudnn_frontend::executions - before;
+  const Tensor left = h.image(c.w, type);
+  if (isHalf(type))
+    weight.backwardWeight(h.session.compute, dy, x, left, none, h.workspace(weight));
   setKernelPolicy(size_t(64) << 20, Precision::FP32);
-  return {h.read(y), h.read(dx), h.read(dw), runs};
+  return {h.read(y), h.read(dx), h.read(dw), isHalf(type) ? h.read(left) : h.read(dw), runs};
 }
 
 /// The emulator's fast engines pad each image to 16 KiB, the best takes 64 KiB more; rotated weights take up to 10 KiB.
@@ -52,6 +55,8 @@ TEST(ConvParts, CutsTheBatchWhereTensorCoresNeedIt) {
     EXPECT_EQ(parts.y, whole.y);
     EXPECT_EQ(parts.dx, whole.dx);
     EXPECT_CLOSE(parts.dw, whole.dw, type == DataType::F32 ? 1e-6 : 4e-3);
+    EXPECT_EQ(whole.left, whole.dw);
+    EXPECT_CLOSE(parts.left, whole.left, type == DataType::F32 ? 1e-6 : 1e-2);
     EXPECT_EQ(run(stem, type, precision, nothing).runs, 3); // no image fits
   }
 }

@@ -80,8 +80,8 @@ std::vector<Numbers> trained(bool gathers) {
   const Shape shapes[] = {{16, 8, 3, 3}, {7, 3, 3, 3}, {5, 1, 1, 1}, {64, 16, 1, 1}, {1, 9, 5, 5}};
   std::vector<Tensor> all;
   struct Parameter {
-    Tensor w, dw, momentum, average, rounded;
-    Reorder cast;
+    Tensor w, dw, momentum, average, rounded, left, turned; ///< left: a gradient of halves, turned: in its floats
+    Reorder cast, back;
   };
   std::vector<Parameter> parameters;
   for (unsigned i = 0; i < 60; ++i) { // more than one launch takes
@@ -90,9 +90,12 @@ std::vector<Numbers> trained(bool gathers) {
     const Tensor w = h.tensor(shape, Layout::RowMajor, randomNumbers(shape.elements(), i)),
                  dw = h.tensor(shape, Layout::RowMajor, randomNumbers(shape.elements(), 100 + i)),
                  momentum = h.tensor(shape, Layout::RowMajor, zero), average = h.tensor(shape, Layout::RowMajor, zero),
-                 rounded = h.tensor(shape, Layout::NHWC, zero, half);
-    parameters.push_back({w, dw, momentum, average, rounded, Reorder("n", w, rounded, {0, 1, 2, 3})});
-    all.insert(all.end(), {w, momentum, average, rounded});
+                 rounded = h.tensor(shape, Layout::NHWC, zero, half),
+                 left = h.tensor(shape, Layout::NHWC, randomHalves(shape.elements(), 200 + i), half),
+                 turned = h.tensor(shape, Layout::RowMajor, zero);
+    parameters.push_back({w, dw, momentum, average, rounded, left, turned, Reorder("n", w, rounded, {0, 1, 2, 3}),
+                          Reorder("n", left, turned, {0, 1, 2, 3})});
+    all.insert(all.end(), {w, momentum, average, rounded, turned});
   }
   const Tensor mean = h.tensor({5}, Layout::RowMajor, randomNumbers(5, 1)),
                rstd = h.tensor({5}, Layout::RowMajor, {1, 2, 3, 4, 5}),
@@ -110,6 +113,8 @@ std::vector<Numbers> trained(bool gathers) {
       averageWeights(stream, p.w, p.average, "n");
     for (const Parameter &p : parameters)
       p.cast.run(stream, p.w, p.rounded);
+    for (const Parameter &p : parameters)
+      p.back.run(stream, p.left, p.turned);
     statistics.run(stream, mean, rstd, runningMean, runningVar);
     if (gathers)
       launchGathered(stream);
@@ -120,7 +125,10 @@ std::vector<Numbers> trained(bool gathers) {
   return values;
 }
 
-TEST(Launches, GatheredKernelsGiveTheBitsOfSingleOnes) { EXPECT_EQ(trained(true), trained(false)); }
+TEST(Launches, GatheredKernelsGiveTheBitsOfSingleOnes) {
+  EXPECT_EQ(trained(true), trained(false));
+  EXPECT_EQ(trained(true)[4], randomHalves(16 * 8 * 3 * 3, 200)); // read in the tensor's own order
+}
 
 /// Everything else goes after what is kept.
 TEST(Launches, WhatIsNotGatheredComesBehindWhatIs) {

@@ -69,6 +69,7 @@ template <typename T> T __shfl_xor_sync(unsigned, T value, int distance) {
   return value;
 }
 inline unsigned __ballot_sync(unsigned, bool value) { return static_cast<unsigned>(emulator::ballot(value)); }
+inline void __syncwarp() { emulator::ballot(true); }
 template <typename T> T __shfl_sync(unsigned mask, T value, int lane) {
   const unsigned own = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
   return __shfl_xor_sync(mask, value, static_cast<int>(own % 32) ^ lane);
