@@ -46,9 +46,9 @@ static void addLinearizing(OpPassManager &pm, const PipelineOptions &options) {
   pm.addPass(createLinearize());
   pm.addPass(createEstimateCost({options.device, options.profile, options.workspaceLimit, alternatives, options.target,
                                  options.threads, options.level}));
-  if (options.stateHome != Space::Device || options.parameterHome != Space::Device)
-    pm.addPass(createHomeVariables({options.stateHome, options.parameterHome, options.stateShare,
-                                    options.parameterShare, options.device, options.profile}));
+  // Does nothing where neither a flag nor the module asks for it.
+  pm.addPass(createHomeVariables({options.stateHome, options.parameterHome, options.stateShare, options.parameterShare,
+                                  options.device, options.profile}));
 }
 
 void sluice::addPasses(OpPassManager &pm, Level from, Level until, const PipelineOptions &options, int64_t shrink,

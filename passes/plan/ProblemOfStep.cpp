@@ -52,7 +52,7 @@ public:
     problem.link = linkTo(options.home);
     problem.codecContention = profile.codecContention.value_or(0);
     problem.packingContention = profile.packingContention.value_or(0);
-    const planner::Interconnect between = options.between.value_or(profile.ranks);
+    between = options.between.value_or(profile.ranks), ranks = options.ranks;
     const bool onDevice = factsOf(options.target).zerosStay;
     problem.zerosStay = onDevice || factsOf(options.home).packs == Packs::Pieces;
     if (factsOf(options.home).packs != Packs::Nothing)
@@ -73,8 +73,8 @@ public:
   }
 
 private:
-  /// Of a storage for some part of the step. One that holds a variable from elsewhere is a visitor; its home and link
-  /// are the problem's, as all visitors have one.
+  /// Of a storage for some part of the step. One that holds a variable from elsewhere, from a home or from the shares
+  /// of all ranks, is a visitor; its home and link are the problem's, as all visitors have one.
   void addBuffer(int index, const Storage &storage) {
     bufferOf[index] = problem.buffers.size();
     planner::Buffer buffer;
@@ -86,7 +86,7 @@ private:
       buffer.dropped = llvm::none_of(
           storage.values, [](Value value) { return isa_and_nonnull<ChangesVariables>(value.getDefiningOp()); });
       problem.visitorsHome = variable.arena();
-      problem.visitorsLink = linkTo(variable.arena());
+      problem.visitorsLink = variable.isShare() ? linkToRanks() : linkTo(variable.arena());
     }
     problem.buffers.push_back(buffer);
   }
@@ -98,6 +98,15 @@ private:
     planner::Link link = known ? *known : planner::Link();
     if (!link.contention)
       link.contention = profile.link.contention;
+    return link;
+  }
+
+  /// What is gathered of all ranks comes as from the host where nothing else is known.
+  planner::Link linkToRanks() const {
+    if (between.rate > 0)
+      return planner::gatherLink(between, ranks);
+    planner::Link link = linkTo(Space::Host);
+    link.d2h = link.duplex = link.h2d;
     return link;
   }
 
@@ -200,6 +209,8 @@ private:
   const planner::Profile &profile;
   llvm::DenseMap<Operation *, int> positions; ///< in `problem.ops`
   std::vector<int> bufferOf;                  ///< storage -> buffer of the problem, -1 for what outlives the step
+  planner::Interconnect between;              ///< of ranks
+  int ranks = 1;
   planner::Problem problem;
 };
 

@@ -64,7 +64,9 @@ static Status checkVisitor(const Problem &problem, int k) {
   if (writers != 1 || readers > 0 || buffer.activation || buffer.offloadable)
     return Error{who + "visits the device for one op that writes it; " + std::to_string(writers) + " do, and " +
                  std::to_string(readers) + " read it"};
-  if (!factsOf(problem.visitorsHome).isHome || problem.visitorsLink.d2h <= 0 || problem.visitorsLink.h2d <= 0)
+  const bool fromRanks = problem.visitorsHome == Space::Device && buffer.dropped;
+  if (!(fromRanks || factsOf(problem.visitorsHome).isHome) || problem.visitorsLink.d2h <= 0 ||
+      problem.visitorsLink.h2d <= 0)
     return Error{who + "is at home in the arena '" + factsOf(problem.visitorsHome).name +
                  "', to which the profile knows no link"};
   return Success{};

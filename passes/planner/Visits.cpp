@@ -46,7 +46,7 @@ private:
     for (int k = 0; k < static_cast<int>(problem.ops.size()); ++k)
       for (int b : problem.ops[k].writes)
         if (const auto met = stays.find(b); problem.buffers[b].visits && (met == stays.end() || !met->second))
-          plan.decisions[b] = {Action::Offload, {}, {{k, k + 1, k - 1, k}}, "at home elsewhere"};
+          plan.decisions[b] = {Action::Offload, {}, {{k, k + 1, k - 1, k}}, where};
   }
 
   /// Earlier and later, each by itself: room may be on one side alone. What is given to the visitor is taken from the
@@ -78,6 +78,7 @@ private:
   }
 
   const Problem &problem;
+  const char *const where = visitFromRanks(problem) ? "in shares of all ranks" : "at home elsewhere";
   Plan &plan;
   Room room;
   std::map<int, bool> stays;    ///< by visitor whose op others run again before: whether it comes between them
