@@ -38,7 +38,8 @@ void codegen::printUpdates(const Document &d, llvm::function_ref<void(const Twin
 int codegen::printPlan(const Document &d, llvm::raw_ostream &out) {
   llvm::StringMap<StringRef> actions;
   for (train::DecisionAttr decision : d.plan.getDecisions())
-    actions[decision.getStorage().getValue()] = train::stringifyActionKind(decision.getAction());
+    actions[decision.getStorage().getValue()] =
+        train::isGathered(d.module, decision) ? "gather" : train::stringifyActionKind(decision.getAction());
   int count = 0;
   out << "// What is in memory in which steps, for --plan.\nstatic const PlanRow plan[] = {\n";
   for (auto buffer : d.step.getBody().getOps<sched::BufferOp>()) {
@@ -73,7 +74,7 @@ int codegen::printActions(const Document &d, llvm::raw_ostream &out) {
   };
   std::map<std::string, Sum> sums;
   for (train::DecisionAttr decision : d.plan.getDecisions()) {
-    if (decision.getAction() == train::ActionKind::Keep)
+    if (decision.getAction() == train::ActionKind::Keep || train::isGathered(d.module, decision))
       continue;
     Codec codec = *parseForm(decision.getCodec().getValue()); // the plan's verifier has read it
     codec.rate = 0, codec.pool = 0;                           // whatever they are

@@ -68,10 +68,14 @@ std::string formOf(train::VariableOp variable) {
       .str();
 }
 
-/// The last fields of a variable that is a rank's share of what belongs to a parameter.
+/// The last fields of a variable that is a rank's share of a parameter, or of what belongs to one: that one's slot, or,
+/// where no rank has it whole, its type.
 std::string wholeOf(const Document &d, train::VariableOp variable) {
-  auto parameter = variable->getAttrOfType<FlatSymbolRefAttr>(train::shareOfAttribute);
-  return parameter ? ", nullptr, {}, " + d.nameOf(d.variableBuffer(parameter.getValue())) : std::string();
+  auto symbol = variable->getAttrOfType<FlatSymbolRefAttr>(train::shareOfAttribute);
+  auto parameter = symbol ? d.module.lookupSymbol<train::VariableOp>(symbol.getAttr()) : variable;
+  if (parameter.isShare())
+    return ", nullptr, {}, device(0, " + shapeText(parameter.wholeType()) + ")";
+  return symbol ? ", nullptr, {}, " + d.nameOf(d.variableBuffer(symbol.getValue())) : std::string();
 }
 
 /// Exports hold a running average in place of what it averages: its row has that one's place in the template.

@@ -44,7 +44,7 @@ static std::string madeOf(const std::string &name, VariableOp variable, const So
 /// What a variable of floats in the model is written as; a form of fewer bits is made when it is due, so that one
 /// tensor's at a time is in memory.
 static TensorToWrite weightOf(const std::string &name, VariableOp variable, const SourceTensor &source) {
-  const Tensor held = tensorOf(cast<RankedTensorType>(variable.getType()));
+  const Tensor held = tensorOf(variable.wholeType());
   return {name, held.type, held.shape, [name, variable, source](const TensorToWrite::Put &put) mutable {
             if (!variable.getValue() && !train::attr::has<train::attr::Quantized>(variable))
               return put(source.bytes.data(), source.bytes.size());
@@ -62,7 +62,7 @@ Status codegen::writeWeights(const std::string &path, const std::string &identit
   for (auto variable : module.getOps<VariableOp>()) {
     if (!fromFile(variable))
       continue;
-    auto type = cast<RankedTensorType>(variable.getType());
+    const RankedTensorType type = variable.wholeType();
     std::string name = tensorName(variable).str();
     auto origin = variable->getAttrOfType<StringAttr>(train::sourceAttribute);
     const SourceTensor tensor =

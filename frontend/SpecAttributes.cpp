@@ -27,6 +27,8 @@ void setAttributes(ModuleOp module, const TrainingSpec &spec, const OnnxGraph &g
       module->setAttr(train::sharesAttribute, builder.getI64IntegerAttr(spec.shares));
     if (spec.sharesGradients)
       module->setAttr(train::gradientSharesAttribute, builder.getUnitAttr());
+    if (spec.sharesParameters)
+      module->setAttr(train::parameterSharesAttribute, builder.getUnitAttr());
     if (spec.normRanks > 0)
       module->setAttr(train::normRanksAttribute, builder.getI64IntegerAttr(spec.normRanks));
     if (spec.accumulate)

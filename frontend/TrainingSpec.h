@@ -124,9 +124,10 @@ struct TrainingSpec {
   std::string precision = "fp32"; ///< or tf32, bf16, fp16
   bool assumesOpen =
       false; ///< --check, --list-parameters: open dimensions that no flag fixes are assumed to be of usual extents
-  bool sharesGradients = false; ///< --shard=gradients: ranks have shares of these, too
-  int shares = 0;               ///< --shard: how many ranks have shares of the optimizer's states at least; 0: none
-  std::optional<int64_t> batch; ///< --batch: of the inputs that share the first input's batch
+  bool sharesGradients = false;  ///< --shard=gradients: ranks have shares of these, too
+  bool sharesParameters = false; ///< --shard=parameters: of these as well
+  int shares = 0;                ///< --shard: how many ranks have shares of the optimizer's states at least; 0: none
+  std::optional<int64_t> batch;  ///< --batch: of the inputs that share the first input's batch
   static constexpr int64_t noBatch = -1;
   /// --batch-dim: the dimension of an input, or of the output, that counts the samples, or noBatch: a sample is all of
   /// it.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ops of a step that several ranks take together (--ranks). reduce-gradients makes them; they are never cloned.
+// Ops of a step that several ranks take together (--ranks). reduce-gradients makes them; they are never cloned, but for what home-variables makes.
 //
 // A step's batches are its units: with R ranks and A batches a rank, unit u = rank * A + batch of R * A. What a sum over all units is does not depend on
 // R where it is ordered: units are the leaves of one binary tree, in which neighbours are added, then neighbours of those, as carries ripple through a
@@ -113,6 +113,25 @@ def Train_AllGatherOp : Train_Op<"all_gather", Train_UpdateTraits> {
   }];
   let arguments = (ins Variadic<Train_Float>:$parameters);
   let results = (outs Variadic<Train_Float>:$gathered);
+}
+
+def Train_GatherSharesOp : Train_Op<"gather_shares", [Train_OwnKernel, DeclareOpInterfaceMethods<Train_MovesContent>,
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>, Train_Costed]> {
+  let extraClassDeclaration = Train_KernelFacts<"Update">.decl # Train_RoleIs<"Gather">.decl;
+  let summary = "a parameter of which each rank has a share is whole in all of them, for the op that reads it next";
+  let description = [{
+    With --shard=parameters, in every batch and in evaluations, on the comm stream. Created by home-variables right before each op that reads the parameter, as
+    train.prefetch is for what is at home in another arena; apply-plan moves it and repeats it for what runs again likewise. The result is dropped behind that op.
+
+    - C1: the operand is the train.read of a share, of a variable whose `train.whole` is the result's type.
+
+    ```mlir
+    %s = train.read @w : tensor<1280xf32>
+    %w = train.gather_shares %s : (tensor<1280xf32>) -> tensor<10x512xf32>
+    ```
+  }];
+  let arguments = (ins Train_Vector:$share);
+  let results = (outs Train_Float:$whole);
 }
 
 def Train_BatchStatisticsOp : Train_Op<"batch_statistics", [Pure, Train_OwnKernel, Train_Costed, AllTypesMatch<["mean", "rstd"]>]> {

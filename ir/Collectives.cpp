@@ -93,6 +93,20 @@ LogicalResult AllGatherOp::verifySymbolUses(SymbolTableCollection &table) {
   return checkRoles(*this, table, getParameters(), Role::Parameter);
 }
 
+LogicalResult GatherSharesOp::verifySymbolUses(SymbolTableCollection &table) { // C1
+  auto read = getShare().getDefiningOp<ReadOp>();
+  auto variable = read ? table.lookupNearestSymbolFrom<VariableOp>(read, read.getVariableAttr()) : VariableOp();
+  if (!variable || !variable.isShare())
+    return emitOpError() << "gathers " << getShare().getType() << ", which is no share of a parameter";
+  if (variable.wholeType() != getWhole().getType())
+    return emitOpError() << "makes " << getWhole().getType() << " of the shares of '" << variable.getSymName()
+                         << "', which is " << variable.wholeType();
+  return success();
+}
+
+Value GatherSharesOp::original() { return getShare(); }
+std::string GatherSharesOp::storageSuffix() { return "_whole"; }
+
 // In: what is added, sums; out: sums.
 KERNEL(SumBatchesOp) {
   SmallVector<Slot> sums;
@@ -128,6 +142,8 @@ KERNEL(AllGatherOp) {
     parameters.push_back(out(static_cast<int64_t>(i)));
   return KernelCalls(*this).function("allGather", {}, ArrayRef<Slot>(parameters));
 }
+
+KERNEL(GatherSharesOp) { return KernelCalls(*this).function("gatherShares", {in(0), out(0)}); }
 
 KERNEL(BatchStatisticsOp) {
   KernelCalls calls(*this);

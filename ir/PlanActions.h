@@ -14,4 +14,10 @@ inline Action actionOf(ActionKind kind) { return static_cast<Action>(kind); }
 inline ActionKind kindOf(Action action) { return static_cast<ActionKind>(action); }
 inline const ActionFacts &factsOf(ActionKind kind) { return sluice::factsOf(actionOf(kind)); }
 
+/// Whether the decision is when a parameter comes from the shares of all ranks, which is no action of the plan.
+inline bool isGathered(mlir::ModuleOp module, DecisionAttr decision) {
+  return module->hasAttr(parameterSharesAttribute) && !decision.getAbsences().empty() &&
+         decision.getAbsences().front().getKind() == AbsenceKind::AroundEnd;
+}
+
 } // namespace sluice::train

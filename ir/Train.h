@@ -193,11 +193,15 @@ constexpr llvm::StringRef roomName = "train/room";
 constexpr const char *sharesAttribute = "train.shares";
 /// Beside it: they have shares of the gradients as well.
 constexpr const char *gradientSharesAttribute = "train.gradient_shares";
+/// Beside both: of the parameters, too.
+constexpr const char *parameterSharesAttribute = "train.parameter_shares";
 /// The same, of one whose BatchNorms are synchronized: the ranks whose batches they normalize together.
 constexpr const char *normRanksAttribute = "train.norm_ranks";
 
 /// Of a variable that holds a rank's share of what belongs to a parameter: that one's symbol.
 constexpr const char *shareOfAttribute = "train.share_of";
+/// Of a parameter of which the variable is a rank's share: the whole one's type.
+constexpr const char *wholeAttribute = "train.whole";
 
 /// Of a variable with init(copy): the symbol of the one whose value it takes.
 constexpr const char *copyOfAttribute = "train.copy_of";

@@ -55,7 +55,7 @@ def TrainDialect : Dialect {
     - `train.clip_norm`, `train.accumulate`, `train.average`: flags, what build-backward adds to updates.
     - `train.ranks`, of a program for several ranks: how they sum, "ordered" or "fast"; `train.sums`: the digits of train.sum_batches;
       `train.shares`: each keeps a share of the optimizer's states, and there are so many ranks at least; `train.gradient_shares`: beside it, of
-      the gradients as well. `train.norm_ranks`: each BatchNorm of a step normalizes the batches of so many ranks together.
+      the gradients as well; `train.parameter_shares`: beside both, of the parameters. `train.norm_ranks`: each BatchNorm of a step normalizes the batches of so many ranks together.
     - `train.outputs`: #train.output of each value that programs predict, those with attached losses first; `train.adapters`: #train.adapter of each adapter.
     - `train.loss_inputs`: names of arguments that predictions do not depend on; `train.shared`: of inputs that all samples have in common.
     - `train.id_limits`: by the name of an input that indexes, [lower, upper) and what may be ignored.
@@ -65,6 +65,7 @@ def TrainDialect : Dialect {
     Of arguments: `train.name`, the ONNX input, or "target". Of variables:
     - `train.tensor_name`, `train.source`, `train.tied_names`: see ir/TensorName.h.
     - `train.share_of`: of a vector that holds a rank's share of what belongs to a parameter, that one's symbol, by build-backward.
+    - `train.whole`: of a vector that is a rank's share of a parameter, that one's type, by home-variables.
     - `train.copy_of`: of one with init(copy), the symbol of the variable whose first value it takes, by build-backward.
     - `train.unreached`: a parameter that no gradient of the loss reaches, which keeps its value, by build-backward.
 

@@ -38,7 +38,7 @@ def Train_UpdateOp : Train_Op<"update", Train_UpdateTraits # [AttrSizedOperandSe
     - C2: `states` are as many optimizer variables of its type as the rule keeps: sgd, adagrad and lion 1, adam, adamw, rmsprop and lamb 2; one more
       where the parameter is averaged.
     - C3: `sharded`: each of several ranks changes its share of the parameter alone, elements one behind the other in its layout, and keeps their states
-      alone: each of these is a vector, shorter than the parameter unless that has one element, and so is the gradient where it is a share itself. Rules that look at whole tensors, lamb, and averages have no shares.
+      alone: each of these is a vector, shorter than the parameter unless that has one element, and so is the gradient where it is a share itself. Where the parameter's variable is a share all are of its type. Rules that look at whole tensors, lamb, and averages have no shares.
     - C4: `first`: the gradient is of some rows of the parameter, along its first dimension, from this one on. They are there, begin at a multiple of 256
       bytes, and are all that the op reads and changes of parameter and states. Of lamb and of shares there are no rows.
     - C5: at home, all that it takes are handles: threads of the host change parameter and states where they are, in host memory, with a gradient that came

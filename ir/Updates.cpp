@@ -6,11 +6,17 @@ using namespace mlir;
 using namespace sluice;
 using namespace sluice::train;
 
-/// C3 of an update.
-static LogicalResult checkShares(UpdateOp op) {
+/// C3 of an update. Of a parameter that is a share itself all is of its length.
+static LogicalResult checkShares(UpdateOp op, SymbolTableCollection &table) {
   if (op.getRule() == UpdateRule::Lamb || op.getAveraged())
     return op.emitOpError() << "has no shares of " << (op.getAveraged() ? "averages" : "what lamb takes norms of");
-  const int64_t whole = elements(op.getParameter().getType());
+  auto parameter = table.lookupNearestSymbolFrom<VariableOp>(op, variableOf(op.getParameter()));
+  const int64_t whole = parameter ? parameter.wholeType().getNumElements() : elements(op.getParameter().getType());
+  if (parameter && parameter.isShare())
+    for (Value other : op->getOperands())
+      if (other != op.getNorm() && other.getType() != parameter.getType())
+        return op.emitOpError() << "takes " << other.getType() << " for the share of '" << parameter.getSymName()
+                                << "', which is " << parameter.getType();
   for (Value state : op.getStates())
     if (const auto type = ranked(state); type.getRank() != 1 || type.getDimSize(0) > std::max<int64_t>(1, whole - 1))
       return op.emitOpError() << "keeps " << type << " as a share of " << whole << " elements; it is a shorter vector";
@@ -56,7 +62,7 @@ LogicalResult UpdateOp::verifySymbolUses(SymbolTableCollection &table) {
                          << (getAveraged() ? " with an average keeps " : " keeps ") << wanted;
   if (getNumResults() != wanted + 1) // C2
     return emitOpError() << "makes " << getNumResults() << " values of a parameter and " << wanted << " states";
-  if (failed(checkHome(*this)) || (getSharded() && failed(checkShares(*this))))
+  if (failed(checkHome(*this)) || (getSharded() && failed(checkShares(*this, table))))
     return failure();
   if (getFirst() && failed(checkRows(*this))) // C4
     return failure();

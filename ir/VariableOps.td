@@ -35,9 +35,13 @@ def Train_VariableOp : Train_Op<"variable", [Symbol]> {
 
     `train.quantized`: a weight that is held fixed, and the form of fewer bits in which it is or will be held (quantize-frozen).
 
+    `train.whole`: the tensor that this variable is a rank's share of, elements one behind the other. home-variables gives it to parameters with
+    --shard=parameters, which train.gather_shares makes whole for what reads them.
+
     - C1: its elements are f32 or i64, or what `train.quantized` makes of them.
     - C2: `value`, when present, has that type.
     - C3: plans may use the home.
+    - C4: a share is a vector on the device, shorter than what it is a share of.
 
     ```mlir
     train.variable @conv1.weight role(parameter) init(kaiming) : tensor<64x3x3x3xf32> {fan_in = 27, fan_out = 576}
@@ -52,6 +56,10 @@ def Train_VariableOp : Train_Op<"variable", [Symbol]> {
   let extraClassDeclaration = [{
     /// That the slot lies in.
     ::sluice::Space arena();
+    /// Whether it is a rank's share of a parameter.
+    bool isShare();
+    /// What it is a share of, or its own type.
+    ::mlir::RankedTensorType wholeType();
   }];
 }
 

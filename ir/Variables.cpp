@@ -22,6 +22,19 @@ static LogicalResult checkType(Operation *op, VariableOp variable, Type type) {
   return success();
 }
 
+/// C4
+static LogicalResult checkShare(VariableOp variable) {
+  const auto said = variable->getAttr(wholeAttribute);
+  auto whole = dyn_cast_or_null<TypeAttr>(said);
+  auto tensor = whole ? dyn_cast<RankedTensorType>(whole.getValue()) : RankedTensorType();
+  const auto type = cast<RankedTensorType>(variable.getType());
+  if (said && (!tensor || !tensor.hasStaticShape() || tensor.getElementType() != type.getElementType() ||
+               type.getRank() != 1 || type.getDimSize(0) >= tensor.getNumElements() || variable.getHome()))
+    return variable.emitOpError() << "is " << type << (variable.getHome() ? " away from the device" : "")
+                                  << " as a share of " << said << "; it is a shorter vector on the device";
+  return success();
+}
+
 LogicalResult VariableOp::verify() {
   auto type = cast<RankedTensorType>(getType());
   if (!type.getElementType().isF32() && !type.getElementType().isInteger(64) &&
@@ -32,7 +45,14 @@ LogicalResult VariableOp::verify() {
     return emitOpError() << "has a value of type " << getValue()->getType() << " but is " << type;
   if (getHome() && !factsOf(arena()).isHome) // C3
     return emitOpError() << "cannot be at home in the arena '" << *getHome() << "'";
-  return success();
+  return checkShare(*this);
+}
+
+bool VariableOp::isShare() { return (*this)->hasAttr(wholeAttribute); }
+
+RankedTensorType VariableOp::wholeType() {
+  auto whole = (*this)->getAttrOfType<TypeAttr>(wholeAttribute);
+  return cast<RankedTensorType>(whole ? whole.getValue() : Type(getType()));
 }
 
 Space VariableOp::arena() { return getHome() ? homeOf(*getHome()) : Space::Device; }
@@ -95,7 +115,8 @@ LogicalResult OffloadOp::verifySymbolUses(SymbolTableCollection &table) {
   return success();
 }
 
-// Back along the chain of new values to the train.read, in place or through a home elsewhere. It ends: each turn goes
+// Back along the chain of new values to the train.read, in place, through a home elsewhere or from the shares of all
+// ranks. It ends: each turn goes
 // to an earlier op of the block, or stops.
 FlatSymbolRefAttr sluice::train::variableOf(Value value) {
   while (auto result = dyn_cast<OpResult>(value)) {
@@ -105,6 +126,10 @@ FlatSymbolRefAttr sluice::train::variableOf(Value value) {
       if (auto stored = prefetch.getHandle().getDefiningOp<OffloadOp>())
         return stored.getVariableAttr();
       value = prefetch.getHandle();
+      continue;
+    }
+    if (auto gathered = dyn_cast<GatherSharesOp>(result.getOwner())) {
+      value = gathered.getShare();
       continue;
     }
     auto changes = dyn_cast<ChangesVariables>(result.getOwner());

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// home-variables: variables whose home is not the device, optimizer states and parameters. Each comes right before
-// every op that reads it, in steps and evaluations, and is dropped after it, or goes back where the op has changed it.
+// home-variables: variables whose home is not the device, optimizer states and parameters, and parameters of which each
+// of several ranks has a share. Each comes right before every op that reads it, in steps and evaluations, from its home
+// or from all ranks, and is dropped after it, or goes back where the op has changed it; of a share the op changes what
+// lies there.
 // Adam's states are twice the bytes of the parameters, and idle but for one op a step; a parameter is used three times,
 // for its layer forward and backward and for its update. Without a home they are part of the base, which no plan takes
 // away. Where all that an update changes is in host memory, it runs there instead, see HomeUpdates.h.
@@ -11,6 +13,7 @@
 #include "ir/Buckets.h"
 #include "passes/analysis/Storages.h"
 #include "passes/planner/Profile.h"
+#include "runtime/Ranks.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
@@ -74,39 +77,78 @@ private:
 struct HomeVariables : sluice::impl::HomeVariablesBase<HomeVariables> {
   using HomeVariablesBase::HomeVariablesBase;
 
-  /// The profile is asked for first: without a link to the home no time could be predicted. That nothing moves is a
-  /// remark, since a user who named a home expects otherwise.
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    const Space home = states == Space::Device ? parameters : states;
-    if (home == Space::Device || stepsOf(module).empty())
+    if (stepsOf(module).empty())
       return;
+    const Space home = states == Space::Device ? parameters : states;
+    const bool isShared = shareParameters(module), isAway = home != Space::Device;
+    if (!isShared && !isAway)
+      return;
+    if (isShared && isAway) {
+      module.emitError() << "has shares of parameters on the devices of all ranks and variables at home in '"
+                         << factsOf(home).name << "'; leave one of both out";
+      return signalPassFailure();
+    }
+    if (isAway && failed(giveHomes(module, home)))
+      return signalPassFailure();
+    for (auto function : module.getOps<func::FuncOp>())
+      bringVariables(function);
+  }
+
+private:
+  /// Parameters that reduce-gradients gathers nowhere, if there are any.
+  bool shareParameters(ModuleOp module) {
+    const auto least = module->getAttrOfType<IntegerAttr>(sharesAttribute);
+    if (!least || !module->hasAttr(parameterSharesAttribute))
+      return false;
+    bool any = false;
+    for (func::FuncOp step : stepsOf(module))
+      for (auto update : step.getOps<UpdateOp>())
+        if (update.getSharded() && update.getResult(0).use_empty()) {
+          share(module, update, static_cast<int>(least.getInt()));
+          any = true;
+        }
+    return any;
+  }
+
+  void share(ModuleOp module, UpdateOp update, int ranks) {
+    auto variable = module.lookupSymbol<VariableOp>(variableOf(update.getParameter()).getAttr());
+    const auto whole = cast<RankedTensorType>(variable.getType());
+    const auto type = RankedTensorType::get({shareOf(whole.getNumElements(), 0, ranks).count}, whole.getElementType());
+    variable->setAttr(wholeAttribute, TypeAttr::get(whole));
+    variable.setType(type);
+    update.getResult(0).setType(type);
+    ++shares;
+  }
+
+  /// The profile is asked for first: without a link to the home no time could be predicted. That nothing moves is a
+  /// remark, since a user who named a home expects otherwise.
+  LogicalResult giveHomes(ModuleOp module, Space home) {
     if (parameters != Space::Device && parameters != home) {
       module.emitError() << "optimizer states are at home in '" << factsOf(home).name << "', parameters in '"
                          << factsOf(parameters).name << "'; give both one home";
-      return signalPassFailure();
+      return failure();
     }
     Result<planner::Profile> known = planner::loadDevice(device, profile, home);
     if (!known) {
       module.emitError() << known.error();
-      return signalPassFailure();
+      return failure();
     }
     findWhatStays(module);
     const auto [statesGone, parametersGone] = sendHome(module, factsOf(home).name);
-    for (auto function : module.getOps<func::FuncOp>()) {
+    for (auto function : module.getOps<func::FuncOp>())
       if (updatesAtHome && home == Space::Host)
         updateAtHome(function, *known);
-      bringVariables(function);
-    }
     if (states != Space::Device && stateShare > 0 && statesGone == 0)
       module.emitRemark() << "no optimizer state leaves the device for " << factsOf(home).label << ": those below "
                           << smallestMoved << " bytes stay";
     if (parameters != Space::Device && parameterShare > 0 && parametersGone == 0)
       module.emitRemark() << "no parameter leaves the device for " << factsOf(home).label
                           << ": vectors and those below " << smallestMoved << " bytes stay";
+    return success();
   }
 
-private:
   /// How many states and parameters have their home there from now on.
   std::pair<int, int> sendHome(ModuleOp module, StringRef home) {
     const bool together = states == parameters && stateShare == parameterShare;
@@ -190,7 +232,7 @@ private:
     SmallVector<ReadOp> reads;
     for (auto read : function.getOps<ReadOp>())
       if (auto variable = getOperation().lookupSymbol<VariableOp>(read.getVariable());
-          variable && variable.getHome() &&
+          variable && (variable.getHome() || variable.isShare()) &&
           !isa<HostHandleType>(read.getResult().getType())) // at home there is no copy
         reads.push_back(read);
     for (ReadOp read : reads) {
@@ -211,10 +253,7 @@ private:
   void bring(Operation *reader, ArrayRef<ReadOp> reads) {
     OpBuilder before(reader), after(reader->getContext());
     for (ReadOp read : reads) {
-      auto type = cast<RankedTensorType>(read.getResult().getType());
-      Value there =
-          ReadOp::create(before, read.getLoc(), HostHandleType::get(type.getContext(), type), read.getVariable());
-      Value here = PrefetchOp::create(before, read.getLoc(), type, there);
+      Value here = arrive(before, read, isa<UpdateOp>(reader));
       for (OpOperand &operand : reader->getOpOperands())
         if (viewedValue(operand.get()) == read.getResult())
           operand.set(viewOf(before, operand.get(), here));
@@ -228,6 +267,18 @@ private:
           stored.push_back(store(after, result, arrival));
     for (Value handle : stored)
       AwaitOp::create(after, reader->getLoc(), handle);
+  }
+
+  /// From a home, or from all ranks; of a share what updates read.
+  Value arrive(OpBuilder &b, ReadOp read, bool updates) {
+    const Type type = read.getResult().getType();
+    auto variable = getOperation().lookupSymbol<VariableOp>(read.getVariable());
+    const Type held = variable.isShare() ? Type(variable.getType())
+                                         : HostHandleType::get(b.getContext(), cast<RankedTensorType>(type));
+    Value there = ReadOp::create(b, read.getLoc(), held, read.getVariable());
+    if (!variable.isShare())
+      return PrefetchOp::create(b, read.getLoc(), type, there);
+    return updates ? there : GatherSharesOp::create(b, read.getLoc(), type, there);
   }
 
   /// What `value`, a view of a variable, is of `here`.

@@ -20,7 +20,7 @@
 // | join-losses (cuda) | losses and their gradients with the `classes` that pad-products gives them, no stages | train.loss_and_gradient | functions | an error: there are stages |
 // | linearize | final types: what works in place has one type | `train.stage`, `train.in_place`, pieces | functions | an error of the three passes above, which would change types |
 // | estimate-cost | kernels; storages as linearize leaves them | `train.cost`, `train.algorithm`, `train.engines` | functions | an error: the op has no kernel |
-// | home-variables (--state-home, --parameter-home) | updates, `train.cost` | variables with a home, their copies around the ops that read them | functions | no error: variables stay where it did not run |
+// | home-variables (--state-home, --parameter-home, --shard=parameters) | updates, `train.cost` | variables with a home or `train.whole`, and what brings them around the ops that read them | functions | no error: variables stay where it did not run |
 // | plan-memory | `train.cost`, `train.stage`: an op without takes no time | `train.plan`, `train.lossy` | functions: @evaluate by `keep` | an error where ops have no kernels; none where they have no costs |
 // | apply-plan | `train.plan` of just these ops | memory ops, clones, `train.offsets` | functions | an error: no plan, or a storage or op of it that is not there |
 // | schedule-streams | kernels; `train.in_place`, without which there are more bytes | a sched.program for each function, which stays as `NAME.planned` | functions | an error: the op has no kernel |
@@ -133,7 +133,7 @@ include "passes/SplitPasses.td"
 def ReduceGradients : Pass<"sluice-reduce-gradients", "::mlir::ModuleOp"> {
   let summary = "sum gradients and statistics over all ranks, where the module is for several";
   let description = [{ With the module attribute `train.ranks` ("ordered" or "fast"), in @step: what an update, a norm or a check reads is summed over all ranks first (train.all_reduce), gradients that follow one another in one op, as many as fit a megabyte; readers come behind the next
-    such op; the mean over a step's batches becomes a rank's part of that sum, of `train.sums` digits (train.sum_batches); running statistics take what all batches of all ranks add to them. With `train.gradient_shares` each rank gets the share of the sums that it updates (train.reduce_scatter, train.shares_norm). With `train.shares` parameters are gathered at the end of the step (train.all_gather).
+    such op; the mean over a step's batches becomes a rank's part of that sum, of `train.sums` digits (train.sum_batches); running statistics take what all batches of all ranks add to them. With `train.gradient_shares` each rank gets the share of the sums that it updates (train.reduce_scatter, train.shares_norm). With `train.shares` parameters are gathered at the end of the step (train.all_gather), with `train.parameter_shares` but vectors and those below 4 KiB are not, see home-variables.
     ```mlir
     %all:2 = train.all_reduce %dw, %db {mean, ordered, weighted} : ... // then train.update(%all#0, ...) in place of train.update(%dw, ...), further down
     ``` }];

@@ -48,10 +48,9 @@ static void addLinearizing(OpPassManager &pm, const PipelineOptions &options) {
   pm.addPass(createLinearize());
   pm.addPass(createEstimateCost({options.device, options.profile, options.workspaceLimit, alternatives, options.target,
                                  options.threads, options.level}));
-  if (options.stateHome != Space::Device || options.parameterHome != Space::Device)
-    pm.addPass(
-        createHomeVariables({options.stateHome, options.parameterHome, options.stateShare, options.parameterShare,
-                             options.device, options.profile, options.updatesAtHome && options.hostBudget != 0}));
+  // Does nothing where neither a flag nor the module asks for it.
+  pm.addPass(createHomeVariables({options.stateHome, options.parameterHome, options.stateShare, options.parameterShare,
+                                  options.device, options.profile, options.updatesAtHome && options.hostBudget != 0}));
 }
 
 void sluice::addPasses(OpPassManager &pm, Level from, Level until, const PipelineOptions &options, int64_t shrink,

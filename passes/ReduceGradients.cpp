@@ -8,11 +8,13 @@
 //  a sum is there: updates may wait, as nothing in the step reads what they write;
 //  4. running statistics of BatchNorm take the shares of all ranks' batches, which each batch has made once its
 //  gradient has read its own statistics, at the end of the step;
-//  5. where ranks update shares of parameters, these are gathered at the end of the step.
+//  5. where ranks update shares of parameters, these are gathered at the end of the step, unless the ranks have shares
+//  of the parameters alone: such a one is gathered for what reads it (home-variables).
 // Ops stay in one order, so that all ranks come to the sums in the same one.
 #include "ir/TensorName.h"
 #include "passes/Passes.h"
 #include "passes/RankSums.h"
+#include "passes/analysis/Storages.h"
 #include "runtime/Collective.h"
 
 namespace sluice {
@@ -139,6 +141,20 @@ private:
       }
   }
 
+  /// Whether ranks have shares of the parameter alone. As from a home elsewhere, vectors and what is small stay whole,
+  /// and so does what a function returns as it is.
+  bool staysShared(UpdateOp update) {
+    auto module = cast<ModuleOp>(step->getParentOp());
+    const RankedTensorType type = cast<RankedTensorType>(update.getParameter().getType());
+    if (!module->hasAttr(parameterSharesAttribute) || type.getRank() < 2 || bytes(type) < smallestMoved)
+      return false;
+    return llvm::none_of(module.getOps<func::FuncOp>(), [&](func::FuncOp function) {
+      return llvm::any_of(function.getBody().front().getTerminator()->getOperands(), [&](Value returned) {
+        return variableOf(viewedValue(returned)) == variableOf(update.getParameter());
+      });
+    });
+  }
+
   /// Step 5.
   void gatherParameters() {
     Operation *end = step.getBody().front().getTerminator(), *last = end->getPrevNode();
@@ -154,6 +170,8 @@ private:
       filled = 0;
     };
     for (auto update : step.getOps<UpdateOp>()) {
+      if (staysShared(update))
+        continue;
       const int64_t count = elements(update.getParameter().getType());
       if (filled + count > reducedPiece)
         gather();

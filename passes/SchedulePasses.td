@@ -61,7 +61,7 @@ def EstimateCost : Pass<"sluice-estimate-cost", "::mlir::ModuleOp"> {
 }
 
 def HomeVariables : Pass<"sluice-home-variables", "::mlir::ModuleOp"> {
-  let summary = "optimizer states and parameters live in another arena than the device's";
+  let summary = "optimizer states and parameters live in another arena than the device's, or in shares of all ranks";
   let description = [{
     Optimizer states of 4 KiB and more, averages among them, have the home `states`; parameters that are no vectors, those that are held fixed among them, the home `parameters`.
     They come before each op that reads them, in steps and in evaluations, and are dropped after it; what an update changes goes back. What a function returns as it is stays.
@@ -71,7 +71,10 @@ def HomeVariables : Pass<"sluice-home-variables", "::mlir::ModuleOp"> {
     last op that touches it, and nothing else travels for it. Compute waits for earlier ones where gradients on their way were more than twice the largest. Updates by
     lamb, of shares, of rows, of what is accumulated and of what ranks have summed run on the device.
 
-    - Both homes are one, or one of them is the device.
+    With `train.parameter_shares` parameters that reduce-gradients does not gather, those that may have a home, become a rank's share; what reads one gets it by a train.gather_shares,
+    its update the share as it is.
+
+    - Both homes are one, or one of them is the device; where there are shares of parameters both are.
     - With a share of less than all, those that leave are spread over the variables in their order, so that their copies are spread over the step.
 
     ```mlir
@@ -95,7 +98,8 @@ def HomeVariables : Pass<"sluice-home-variables", "::mlir::ModuleOp"> {
                  Option<"device", "device", "std::string", "\"host\"", "device profile: a shipped name or a .json file">,
                  Option<"profile", "profile", "std::string", "", "measured times and rates, a .json file">,
                  Option<"updatesAtHome", "updates-at-home", "bool", "true", "run updates in host memory where all that they change is there">];
-  let statistics = [Statistic<"variables", "variables", "that are at home elsewhere">, Statistic<"atHome", "at-home", "updates that run there">];
+  let statistics = [Statistic<"variables", "variables", "that are at home elsewhere">, Statistic<"atHome", "at-home", "updates that run there">,
+                    Statistic<"shares", "shares", "parameters that are shares of all ranks">];
 }
 
 def PlanMemory : Pass<"sluice-plan-memory", "::mlir::ModuleOp"> {
@@ -285,7 +289,7 @@ def VerifySchedule : Pass<"sluice-verify-schedule", "::mlir::ModuleOp"> {
       scratch and region that the op asks for; ins are the contents that the op's operands became, pieces where views begin, outs are where its results are read.
       Runs of one kernel, half of the step and calls stand in the function's order.
     - V9: in a module for several ranks, updates of parameters and running statistics, norms and checks read what all ranks have summed, once, of the shape
-      that it had; statistics that are synchronized are met once, where all ranks do, and nothing reads a rank's own afterwards; where ranks update shares of parameters, each is gathered once behind its update, and nothing reads it in between; nothing else uses the room of sums. These runs are
+      that it had; statistics that are synchronized are met once, where all ranks do, and nothing reads a rank's own afterwards; where ranks update shares of parameters, each is gathered once behind its update, and nothing reads it in between; one that is a share in each rank is read by train.gather_shares before its update, and by that; nothing else uses the room of sums. These runs are
       those of one stream, so that all ranks meet in one order. Other modules have none.
 
     Changes nothing.

@@ -54,6 +54,10 @@ private:
 /// Ranks.h), in place, after the last batch of a step.
 void allGather(Stream &, TensorList parameters, Node node);
 
+/// whole = a parameter of which each rank has its share (shareOf() in Ranks.h) in front of `share`, F32, in every batch
+/// and in evaluations.
+void gatherShares(Stream &, const Tensor &share, const Tensor &whole, Node node);
+
 /// x of this batch, times StepState::unitWeight where it is weighted, joins the sums of the batches of a step, which
 /// are the digits of a binary counter, the last one open upwards. After the last batch the last one has the sum of all.
 void sumBatches(Stream &, const Tensor &x, TensorList sums, bool weighted, Node node);

@@ -36,14 +36,14 @@ struct Variable {
   int64_t exportOffset = -1;    ///< byte offset of its data in the export template, 0 without one; -1: not the model's
   const char *source = nullptr; ///< Init::Copy: name of the other variable
   Quantization form = {};       ///< in which `tensor` holds a matrix of floats, a constant
-  /// Of an optimizer's state of which `tensor` is this rank's share: the tensor that it belongs to, in the same order;
-  /// else absent.
+  /// Of an optimizer's state or a parameter of which `tensor` is this rank's share: the whole tensor, of which type and
+  /// shape count, or the one that the state belongs to, in the same order; else absent.
   Tensor whole = {};
 
-  /// Type and shape of what files of weights have.
-  Tensor asFloats() const { return form ? as(tensor, {form.rows, form.columns}) : tensor; }
   /// What checkpoints have of it.
   const Tensor &saved() const { return whole.present ? whole : tensor; }
+  /// Type and shape of what files of weights have.
+  Tensor asFloats() const { return form ? as(tensor, {form.rows, form.columns}) : saved(); }
 };
 
 /// One model input or the target: its device slots (the next batch arrives while a step runs) and its staging slot in

@@ -60,6 +60,7 @@ public:
       point.messages += 2 * pieces * (ranks - 1) + (op.gathered > 0 ? among - 1 : 0);
       point.sent += 2 * op.summed / ranks * (ranks - 1) + op.gathered / among * (among - 1);
     }
+    addGathered(problem, point);
     point.exposed = std::max(0.0, point.step - alone);
     point.memory = plan.arenaBytes;
     if (!model.shared.empty())
@@ -90,6 +91,18 @@ public:
   }
 
 private:
+  /// Parameters that come from the shares of all ranks, each for every op that reads it.
+  static void addGathered(const Problem &problem, Point &point) {
+    if (!visitFromRanks(problem))
+      return;
+    for (const Buffer &buffer : problem.buffers)
+      if (buffer.visits) {
+        point.exchange += problem.visitorsLink.latency + static_cast<double>(buffer.bytes) / problem.visitorsLink.h2d;
+        point.messages += point.ranks - 1;
+        point.sent += buffer.bytes / point.ranks * (point.ranks - 1);
+      }
+  }
+
   static constexpr Bytes pieceBytes = Bytes{1} << 20;
   int64_t leastRanks() const { return std::max<int64_t>(1, options.spec.shares); }
 
@@ -105,14 +118,19 @@ private:
     return messages >= latency ? "number of messages" : "latency of messages";
   }
 
+  /// What ranks could share besides.
+  std::string sharing() const {
+    const std::string ranks = ",ranks=" + std::to_string(options.pipeline.ranks);
+    const std::string states =
+        options.spec.shares > 0 ? "" : "--shard=states" + ranks + " shares the optimizer's states, ";
+    return options.spec.sharesParameters ? "" : states + "--shard=parameters" + ranks + " the parameters as well; ";
+  }
+
   /// What to combine, as far as memory says it.
   void advise() const {
     const Point point = at(options.pipeline.ranks);
     if (model.memory > 0 && point.memory > model.memory)
-      std::cout << "a rank needs " << point.memory << " bytes, the device has " << model.memory << ": "
-                << (model.shared.empty() ? "--shard=states,ranks=" + std::to_string(options.pipeline.ranks) +
-                                               " shares the optimizer's states; "
-                                         : "")
+      std::cout << "a rank needs " << point.memory << " bytes, the device has " << model.memory << ": " << sharing()
                 << "--memory-budget=" << model.memory << " plans offloading and recomputation\n";
     if (point.exposed > 0.2 * point.step)
       std::cout << "messages take " << static_cast<int>(100 * point.exposed / point.step)

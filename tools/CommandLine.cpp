@@ -83,7 +83,7 @@ void declareTraining(CLI::App &app, DriverOptions &o, Words &w) {
   app.add_option("--ranks", w.ranks, ranksHelp)->option_text("mpi|nccl|N");
   app.add_option("--interconnect", o.pipeline.interconnect, interconnectHelp)->option_text("NAME|FILE");
   app.add_option("--reduce", w.reduce, reduceHelp)->option_text("ordered[,batches=N]|fast");
-  app.add_option("--shard", w.shard, shardHelp)->option_text("states|gradients,ranks=N");
+  app.add_option("--shard", w.shard, shardHelp)->option_text("states|gradients|parameters,ranks=N");
   app.add_flag("--ema", o.spec.average, "the program averages the weights, and evaluates and exports their average");
   app.add_option("--init", w.init, "values of the model file, or drawn from the program's --seed (default keep)")
       ->option_text("keep|kaiming|xavier");

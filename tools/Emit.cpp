@@ -189,7 +189,7 @@ private:
     std::vector<TrainedTensor> tensors;
     for (auto variable : module.getOps<train::VariableOp>())
       if (variable.getRole() == train::Role::Parameter || variable.getRole() == train::Role::State)
-        tensors.push_back({originOf(variable.getSymName()), variable.getType().getShape().vec()});
+        tensors.push_back({originOf(variable.getSymName()), variable.wholeType().getShape().vec()});
     return tensors;
   }
 

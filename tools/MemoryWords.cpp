@@ -100,6 +100,9 @@ Status takeHomes(const std::string &states, const std::string &parameters, const
   if (pipeline.parameterHome != Space::Device && options.spec.shares > 0)
     return Error{"--parameter-home is not available yet with --shard: all ranks gather parameters where they were "
                  "updated; leave one of them out"};
+  if (pipeline.stateHome != Space::Device && options.spec.sharesParameters)
+    return Error{"--state-home is not available yet with --shard=parameters, which has parameters come and go in its "
+                 "place; --shard=gradients takes it"};
   return Success{};
 }
 

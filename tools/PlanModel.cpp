@@ -78,10 +78,12 @@ ModelProblem PlannedModel::problem() {
   result.options = request->options;
   result.device = profile->device;
   result.memory = profile->memory;
-  for (auto variable : compilation.module().getOps<train::VariableOp>())
-    if (auto parameter = variable->getAttrOfType<FlatSymbolRefAttr>(train::shareOfAttribute))
-      result.shared.push_back(
-          compilation.module().lookupSymbol<train::VariableOp>(parameter.getAttr()).getType().getNumElements());
+  for (auto variable : compilation.module().getOps<train::VariableOp>()) {
+    auto parameter = variable->getAttrOfType<FlatSymbolRefAttr>(train::shareOfAttribute);
+    auto whole = parameter ? compilation.module().lookupSymbol<train::VariableOp>(parameter.getAttr()) : variable;
+    if (parameter || variable.isShare())
+      result.shared.push_back(whole.wholeType().getNumElements());
+  }
   return result;
 }
 

@@ -94,20 +94,23 @@ static Status takeShares(const std::string &word, TrainingSpec &spec) {
   const size_t comma = std::min(word.find(','), word.size());
   const std::string what = word.substr(0, comma), rest = word.substr(comma);
   int64_t ranks = 0;
-  if ((what != "states" && what != "gradients") || rest.compare(0, least.size(), least) != 0 ||
+  if ((what != "states" && what != "gradients" && what != "parameters") || rest.compare(0, least.size(), least) != 0 ||
       !isNumber(rest.substr(least.size()), mostRanks, ranks) || ranks < 2)
-    return Error{"--shard takes states,ranks=N or gradients,ranks=N, N from 2 to " + std::to_string(mostRanks) +
+    return Error{"--shard takes states,ranks=N, gradients,ranks=N or parameters,ranks=N, N from 2 to " +
+                 std::to_string(mostRanks) +
                  ", the least number of "
                  "ranks that the program is started with, not '" +
                  word + "'"};
   spec.shares = static_cast<int>(ranks);
-  spec.sharesGradients = what == "gradients";
+  spec.sharesGradients = what != "states";
+  spec.sharesParameters = what == "parameters";
   if (spec.optimizer == Optimizer::Lamb)
     return Error{"--shard=" + what + " is not for --optimizer=lamb, whose rates follow from norms of whole parameters"};
   if (spec.average)
     return Error{"--shard=" + what + " is not for --ema, whose averages evaluation reads whole"};
   if (spec.sharesGradients && spec.precision == "fp16")
-    return Error{"--shard=gradients is not available yet with --precision=fp16, whose gradients are checked whole; "
+    return Error{"--shard=" + what +
+                 " is not available yet with --precision=fp16, whose gradients are checked whole; "
                  "--shard=states is"};
   return Success{};
 }

@@ -29,7 +29,8 @@ constexpr const char
                   "ordered, N 4)";
 constexpr const char *shardHelp = "with --ranks: each of N ranks or more keeps its share of the optimizer's states "
                                   "alone, and updates its share of the parameters; with gradients it gets its share "
-                                  "of their sums alone, too (default: all of both in each)";
+                                  "of their sums alone, too; with parameters it has its share of these alone as "
+                                  "well, and gets all of one for what uses it (default: all of them in each)";
 Status takeRanks(const std::string &ranks, const std::string &reduce, const std::string &shard, DriverOptions &options);
 
 /// The words of --batch and --threads; empty: the model's batch, this machine's threads.

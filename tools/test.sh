@@ -70,8 +70,8 @@ train_ranks() {
   say "training on two ranks under -fsanitize=$sanitizer: states and activations in files"
   sanitized_program "$sanitizer" vgg --batch=4 --ranks=mpi --optimizer=adam --shard=states,ranks=2 --strategy=vdnn-all --host-budget=storage --state-home=storage
   "${train[@]}" --data synthetic --steps 3 --offload-to "$folder/slots"
-  say "training on two ranks under -fsanitize=$sanitizer: BatchNorm of both, shares of gradients, checkpoints, a rank that is killed"
-  sanitized_program "$sanitizer" residual --batch=4 --ranks=mpi --accumulate --clip-norm --optimizer=adam --batch-norm=synchronized,ranks=2 --shard=gradients,ranks=2 --memory-budget=75%act \
+  say "training on two ranks under -fsanitize=$sanitizer: BatchNorm of both, shares of parameters, checkpoints, a rank that is killed"
+  sanitized_program "$sanitizer" residual --batch=4 --ranks=mpi --accumulate --clip-norm --optimizer=adam --batch-norm=synchronized,ranks=2 --shard=parameters,ranks=2 --memory-budget=75%act \
     --host-budget=unlimited
   rm -rf "$folder/run"
   train+=(--data synthetic --accumulate 2 --clip-norm 1 --checkpoint "$folder/run" --checkpoint-every 1 --offload-to "$folder/slots")

@@ -6,6 +6,7 @@
 #include "runtime/Ranks.h"
 
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
 using namespace sluice;
@@ -37,6 +38,10 @@ public:
         jointNorms(module->hasAttr(train::normRanksAttribute)) {
     if (auto least = module->getAttrOfType<IntegerAttr>(train::sharesAttribute))
       leastRanks = static_cast<int>(least.getInt());
+    const bool parameterShares = module->hasAttr(train::parameterSharesAttribute);
+    for (auto variable : module.getOps<train::VariableOp>())
+      if (parameterShares && variable.isShare())
+        wholes[variable.getSymName()] = variable.wholeType();
   }
 
   LogicalResult run(sched::ProgramOp program) {
@@ -46,6 +51,7 @@ public:
         return error(run) << (run.getRole() == sched::Role::Reduce ? "sums" : "gathers")
                           << " over ranks in a program for one";
       if (failed(run.getKernel().starts_with("synchronize_") ? synchronize(run)
+                 : run.getKernel() == "gather_shares"        ? gatherShares(run)
                  : run.getKernel() == "shares_norm"          ? takeNorm(run)
                  : run.getRole() == sched::Role::Reduce      ? reduce(run)
                  : run.getRole() == sched::Role::Gather      ? gather(run)
@@ -130,8 +136,34 @@ private:
     return success();
   }
 
+  /// Of a parameter that is a share of each rank, before this step changes it.
+  LogicalResult gatherShares(RunOp run) {
+    if (run.getRole() != sched::Role::Gather) // V9
+      return error(run) << "meets other ranks where it runs as " << sched::stringifyRole(run.getRole());
+    if (run.getIns().size() != 1 || run.getOuts().size() != 1) // V9
+      return error(run) << "gathers " << run.getIns().size() << " shares into " << run.getOuts().size() << " tensors";
+    const Value share = run.getIns()[0];
+    const RankedTensorType whole = wholeOf(share);
+    if (!whole) // V9
+      return error(run) << "gathers '" << nameOf(share) << "', which is no share of a parameter";
+    if (run.outType(0) != whole || run.inType(0) != shareOf(whole)) // V9
+      return error(run) << "gathers " << run.inType(0) << " of '" << nameOf(share) << "' into " << run.outType(0)
+                        << ", it is " << shareOf(whole) << " of " << whole;
+    if (isWrittenBy(share, "update")) // V9
+      return error(run) << "gathers '" << nameOf(share) << "' after its update";
+    return success();
+  }
+
+  /// What the variable in the buffer is a share of; null where there is none, or it is whole.
+  RankedTensorType wholeOf(Value buffer) const {
+    const auto variable = buffer.getDefiningOp<BufferOp>().getVariable();
+    return variable ? wholes.lookup(*variable) : RankedTensorType();
+  }
+
   LogicalResult gather(RunOp run) {
     for (Value parameter : run.getOuts()) {
+      if (wholeOf(parameter)) // V9
+        return error(run) << "gathers '" << nameOf(parameter) << "' in place, of which there is but a share";
       if (!updated.contains(parameter)) // V9
         return error(run) << "gathers '" << nameOf(parameter) << "', which no rank has updated since";
       updated.erase(parameter);
@@ -149,6 +181,9 @@ private:
       if (isShare(in) != (gradientShares && run.getKernel() == "update" && in == run.getIns()[0])) // V9
         return error(run) << (isShare(in) ? "reads a share of '" : "updates a share by all of '") << nameOf(in)
                           << (isShare(in) ? "' as if it were all" : "'");
+    for (Value in : run.getIns())
+      if (wholeOf(in) && !run.getParameter()) // V9
+        return error(run) << "reads '" << nameOf(in) << "', a share, without the shares of other ranks";
     if (run.getKernel() == "update_statistics" && several) // V9
       return error(run) << "updates running statistics by this rank's batch alone";
     for (Value in : run.getIns()) {
@@ -164,13 +199,14 @@ private:
         if (shares && updated.contains(buffer)) // V9
           return error(run) << "uses '" << nameOf(buffer) << "' before all ranks have gathered it";
       }
-    if (run.getParameter())
+    if (run.getParameter() && !wholeOf(run.getOuts()[0])) // what is a share stays one
       updated[run.getOuts()[0]] = run;
     return success();
   }
 
   const bool several, shares, gradientShares, jointNorms;
-  int leastRanks = 1; ///< where there are shares
+  int leastRanks = 1;                       ///< where there are shares
+  llvm::StringMap<RankedTensorType> wholes; ///< of parameters that are shares, by symbol
   llvm::DenseMap<Value, RunOp> writers;
   llvm::MapVector<Value, RunOp> updated; ///< parameters, by this rank alone so far
   llvm::SmallDenseSet<Value, 2> rooms;

@@ -17,9 +17,15 @@ Value sluice::viewSource(Value result) {
   return view && view.sharesBytes() ? view->getOperand(0) : Value();
 }
 
+Operation *sluice::arrivalOf(Value value) {
+  Operation *arrival = value.getDefiningOp();
+  const bool comes = isa_and_nonnull<PrefetchOp, GatherSharesOp>(arrival);
+  return comes && arrival->getOperand(0).getDefiningOp<ReadOp>() ? arrival : nullptr;
+}
+
 VariableOp sluice::visitorOf(const Storage &storage) {
-  auto back = storage.values.empty() ? PrefetchOp() : storage.values.front().getDefiningOp<PrefetchOp>();
-  auto read = back ? back.getHandle().getDefiningOp<ReadOp>() : ReadOp();
+  Operation *arrival = storage.values.empty() ? nullptr : arrivalOf(storage.values.front());
+  auto read = arrival ? arrival->getOperand(0).getDefiningOp<ReadOp>() : ReadOp();
   return read ? SymbolTable::lookupNearestSymbolFrom<VariableOp>(read, read.getVariableAttr()) : VariableOp();
 }
 
@@ -61,7 +67,7 @@ bool sluice::isFree(Operation *op) {
 
 bool sluice::isMove(Operation *op) {
   auto update = dyn_cast<UpdateOp>(op);
-  return isa<OffloadOp, PrefetchOp, AwaitOp>(op) || (update && update.isAtHome());
+  return isa<OffloadOp, PrefetchOp, AwaitOp, GatherSharesOp>(op) || (update && update.isAtHome());
 }
 
 SmallVector<Operation *> sluice::plannedOps(func::FuncOp step) {

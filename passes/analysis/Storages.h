@@ -91,8 +91,10 @@ private:
   llvm::StringMap<int> variables;
 };
 
-/// The variable that the storage holds where it is at home in another arena: its content comes from there. Null for
-/// others.
+/// What brings a variable's content for the op that reads it: the train.prefetch from its home in another arena, or the
+/// train.gather_shares from all ranks. Null for other values.
+mlir::Operation *arrivalOf(mlir::Value value);
+/// The variable whose content comes so to the storage. Null for others.
 train::VariableOp visitorOf(const Storage &storage);
 
 /// The update at home that the storage holds the gradient of: the content goes there. Null for others.
@@ -106,7 +108,8 @@ mlir::Value viewedValue(mlir::Value value);
 /// Ops without a kernel: they run at no cost and at no place in the schedule (views, train.read, constants of the
 /// terminator).
 bool isFree(mlir::Operation *op);
-/// Ops that only copy, between arenas, wait for that, or run at home: they have places in the schedule, but no
+/// Ops that only copy, between arenas or from the shares of all ranks, wait for that, or run at home: they have places
+/// in the schedule, but no
 /// positions of the planner.
 bool isMove(mlir::Operation *op);
 /// The ops that planner positions count, in program order.

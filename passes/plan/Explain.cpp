@@ -4,6 +4,7 @@
 
 #include "ir/Buckets.h"
 #include "ir/LossyPlan.h"
+#include "ir/PlanActions.h"
 #include "ir/TensorName.h"
 #include "passes/plan/PlanAttribute.h"
 #include "passes/planner/Words.h"
@@ -54,7 +55,8 @@ static std::string explainUpdates(ModuleOp module) {
   return count == 0 ? "" : std::to_string(count) + " gradients of " + mebibytes(bytes) + " go home for updates there\n";
 }
 
-/// How many variables are at home elsewhere, a line for states and one for parameters; what is updated there.
+/// How many variables are at home elsewhere, a line for states and one for parameters; what is updated there, and how
+/// many are shares.
 static std::string explainHomes(ModuleOp module) {
   std::map<std::pair<Space, bool>, std::pair<int64_t, int64_t>> away; // number and bytes
   for (auto variable : module.getOps<train::VariableOp>())
@@ -67,6 +69,13 @@ static std::string explainHomes(ModuleOp module) {
     text += std::to_string(sum.first) + (of.second ? " parameters of " : " optimizer states of ") +
             mebibytes(sum.second) + " are at home in " + factsOf(of.first).label + ", each on the device around " +
             (of.second ? "the ops that use it\n" : "its update\n");
+  int64_t shares = 0, bytes = 0;
+  for (auto variable : module.getOps<train::VariableOp>())
+    if (variable.isShare())
+      ++shares, bytes += train::bytes(variable.wholeType());
+  if (shares > 0)
+    text += std::to_string(shares) + " parameters of " + mebibytes(bytes) +
+            " are in shares of all ranks, each whole on the device around the ops that use it\n";
   return text + explainUpdates(module);
 }
 
@@ -119,7 +128,9 @@ std::string sluice::explain(ModuleOp module) {
   const train::LossyPlan lossy = train::lossyPlanOf(module);
   int64_t freed = 0, idle = 0;
   for (train::DecisionAttr row : plan.getDecisions()) {
-    StringRef action = train::stringifyActionKind(row.getAction()), codec = row.getCodec();
+    StringRef action =
+                  train::isGathered(module, row) ? StringRef("gather") : train::stringifyActionKind(row.getAction()),
+              codec = row.getCodec();
     std::string named = (action + (codec.empty() ? "" : " ") + codec).str(), reason = row.getReason().str();
     if (std::string stall = milliseconds(row.getStall()); !stall.empty())
       reason += (reason.empty() ? "" : "; ") + ("compute waits " + stall + " ms for it");

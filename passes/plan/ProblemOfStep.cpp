@@ -52,7 +52,7 @@ public:
     problem.link = linkTo(options.home);
     problem.codecContention = profile.codecContention.value_or(0);
     problem.packingContention = profile.packingContention.value_or(0);
-    const planner::Interconnect between = options.between.value_or(profile.ranks);
+    between = options.between.value_or(profile.ranks), ranks = options.ranks;
     const bool onDevice = factsOf(options.target).zerosStay;
     problem.homeContention = options.target == Target::Host ? 1 : 0; // whose threads are the device's
     problem.zerosStay = onDevice || factsOf(options.home).packs == Packs::Pieces;
@@ -75,8 +75,8 @@ public:
   }
 
 private:
-  /// Of a storage for some part of the step. One that holds a variable from elsewhere is a visitor; its home and link
-  /// are the problem's, as all visitors have one.
+  /// Of a storage for some part of the step. One that holds a variable from elsewhere, from a home or from the shares
+  /// of all ranks, is a visitor; its home and link are the problem's, as all visitors have one.
   void addBuffer(int index, const Storage &storage) {
     bufferOf[index] = problem.buffers.size();
     planner::Buffer buffer;
@@ -87,21 +87,21 @@ private:
       buffer.visits = true;
       buffer.dropped = llvm::none_of(
           storage.values, [](Value value) { return isa_and_nonnull<ChangesVariables>(value.getDefiningOp()); });
-      takeHome(variable.arena());
+      takeHome(variable.arena(), variable.isShare() ? linkToRanks() : linkTo(variable.arena()));
     }
     if (UpdateOp update = homeUpdateOf(storage)) {
       buffer.visits = buffer.born = true;
       auto cost = attr::get<attr::Cost>(update.getOperation());
       buffer.usedAtHome = cost ? cost.getSeconds().getValueAsDouble() : 0;
-      takeHome(Space::Host);
+      takeHome(Space::Host, linkTo(Space::Host));
     }
     problem.buffers.push_back(buffer);
   }
 
   /// Of visitors.
-  void takeHome(Space home) {
+  void takeHome(Space home, const planner::Link &link) {
     problem.visitorsHome = home;
-    problem.visitorsLink = linkTo(home);
+    problem.visitorsLink = link;
   }
 
   /// Without rates where the profile knows no link, which checkProblem() refuses. Copies that were not measured beside
@@ -111,6 +111,15 @@ private:
     planner::Link link = known ? *known : planner::Link();
     if (!link.contention)
       link.contention = profile.link.contention;
+    return link;
+  }
+
+  /// What is gathered of all ranks comes as from the host where nothing else is known.
+  planner::Link linkToRanks() const {
+    if (between.rate > 0)
+      return planner::gatherLink(between, ranks);
+    planner::Link link = linkTo(Space::Host);
+    link.d2h = link.duplex = link.h2d;
     return link;
   }
 
@@ -233,6 +242,8 @@ private:
   const planner::Profile &profile;
   llvm::DenseMap<Operation *, int> positions; ///< in `problem.ops`
   std::vector<int> bufferOf;                  ///< storage -> buffer of the problem, -1 for what outlives the step
+  planner::Interconnect between;              ///< of ranks
+  int ranks = 1;
   planner::Problem problem;
 };
 

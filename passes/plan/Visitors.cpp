@@ -8,12 +8,6 @@ using namespace mlir;
 using namespace sluice;
 using namespace sluice::train;
 
-/// Null for values that do not come from a variable's home.
-static PrefetchOp arrivalOf(Value value) {
-  auto arrival = value.getDefiningOp<PrefetchOp>();
-  return arrival && arrival.getHandle().getDefiningOp<ReadOp>() ? arrival : PrefetchOp();
-}
-
 /// Views stay where they are, in front of their readers, unless that is before what they look at.
 static void moveViewsAfter(OpBuilder &b, Value source) {
   for (Operation *user : llvm::to_vector(source.getUsers()))
@@ -25,11 +19,11 @@ static void moveViewsAfter(OpBuilder &b, Value source) {
 }
 
 void Visitors::arrive(OpBuilder &b, int storage, int step) const {
-  auto arrival = storages[storage].values.front().getDefiningOp<PrefetchOp>();
-  for (Operation *op : {arrival.getHandle().getDefiningOp(), arrival.getOperation()})
+  Operation *arrival = arrivalOf(storages[storage].values.front());
+  for (Operation *op : {arrival->getOperand(0).getDefiningOp(), arrival})
     if (b.getInsertionPoint() != Block::iterator(op)) // else it stands there
       op->moveBefore(b.getInsertionBlock(), b.getInsertionPoint());
-  moveViewsAfter(b, arrival.getX());
+  moveViewsAfter(b, arrival->getResult(0));
   places.note(arrival, {storages[storage].name}, PlaceForm::Raw, step);
 }
 
@@ -90,13 +84,13 @@ int64_t Visitors::readAgain(Operation *clone, NewestValues &newest, int step) co
       roots.insert(root);
   int64_t taken = 0;
   for (Value root : roots) {
-    PrefetchOp arrival = arrivalOf(root);
-    Operation *there = before.clone(*arrival.getHandle().getDefiningOp());
-    auto again = cast<PrefetchOp>(before.clone(*arrival));
-    again.getHandleMutable().assign(there->getResult(0));
+    Operation *arrival = arrivalOf(root);
+    Operation *there = before.clone(*arrival->getOperand(0).getDefiningOp());
+    Operation *again = before.clone(*arrival);
+    again->setOperand(0, there->getResult(0));
     places.noteInWorkspace(again, taken, step);
     taken += slotBytes(bytes(root.getType()));
-    newest.set(root, again.getX());
+    newest.set(root, again->getResult(0));
   }
   newest.read(before, clone);
   for (Value root : roots)

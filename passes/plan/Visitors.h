@@ -18,7 +18,7 @@ public:
       : storages(storages), plan(plan), places(places) {}
 
   bool has(int storage) const { return !!visitorOf(storages[storage]) || !!homeUpdateOf(storages[storage]); }
-  /// The copy to the device, with the handle that it reads.
+  /// The copy to the device, or what gathers it from all ranks, with the handle or share that it reads.
   void arrive(mlir::OpBuilder &b, int storage, int step) const;
   /// The copy home, after what was put there before; none of what is dropped.
   void depart(mlir::OpBuilder &b, int storage) const;

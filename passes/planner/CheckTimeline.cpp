@@ -73,8 +73,10 @@ Status TimelineCheck::indices() {
     const bool runs = e.what == Event::What::Run || e.what == Event::What::Rerun || exchanges;
     const int index = runs ? e.op : e.buffer, count = runs ? problem.ops.size() : problem.buffers.size();
     const int stream = indexOf(e.stream), streams = runs && !exchanges ? indexOf(Stream::Compute) + 1 : streamCount;
+    const bool meets = exchanges || (e.what == Event::What::CopyIn && problem.visitorsHome == Space::Device);
     if (index < 0 || index >= count || stream < 0 || stream >= streams ||
-        exchanges != (e.stream == Stream::Communication) || (e.what == Event::What::Use) != (e.stream == Stream::Home))
+        (e.stream == Stream::Communication ? !meets : exchanges) ||
+        (e.what == Event::What::Use) != (e.stream == Stream::Home))
       return Error{"event at " + textOf(e.start) + " is of " + (runs ? "op " : "buffer ") + std::to_string(index) +
                    " of " + std::to_string(count) + ", on stream " + std::to_string(stream) + " of " +
                    std::to_string(streams)};
@@ -89,8 +91,7 @@ Status TimelineCheck::streams() {
     if (!(e.start >= 0) || !(e.end >= e.start) || e.end > timeline.makespan + slack)
       return Error{"event runs from " + textOf(e.start) + " to " + textOf(e.end) + ", makespan is " +
                    textOf(timeline.makespan)};
-    // One engine may serve both directions.
-    Stream stream = e.stream;
+    Stream stream = e.stream; // one engine may serve both directions
     if (e.what == Event::What::CopyIn && linkOf(problem, e.buffer).duplex == 0)
       stream = factsOf(homeOf(problem, e.buffer)).out;
     if (e.start + slack < freeAt[stream])
@@ -189,10 +190,10 @@ Status TimelineCheck::collect() {
   for (const Event &e : timeline.events) {
     if (e.stream == Stream::Compute || e.what == Event::What::Exchange || e.what == Event::What::Use)
       continue;
-    const bool codec = e.stream == Stream::Codec;
-    const bool leaves = e.what == (codec ? Event::What::Encode : Event::What::CopyOut);
+    const bool codec = e.stream == Stream::Codec,
+               leaves = e.what == (codec ? Event::What::Encode : Event::What::CopyOut);
     const ArenaFacts &home = factsOf(homeOf(problem, e.buffer));
-    if (!codec && e.stream != (leaves ? home.out : home.in))
+    if (!codec && e.stream != (leaves ? home.out : arrivalStream(problem, e.buffer)))
       return Error{"buffer " + name(e.buffer) + " is copied on " + factsOf(e.stream).name + ", it goes to the " +
                    home.name + " arena"};
     (leaves ? out : in)[e.buffer].push_back({e.start, e.end});

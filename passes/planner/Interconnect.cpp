@@ -4,6 +4,8 @@
 
 #include "runtime/Collective.h"
 
+#include <utility>
+
 namespace sluice::planner {
 
 static constexpr double floatBytes = sizeof(float);
@@ -30,11 +32,33 @@ Seconds gatherSeconds(const Interconnect &between, Bytes bytes, int ranks) {
   return ranks < 2 ? 0 : messageSeconds(between, ranks - 1, static_cast<double>(bytes) / ranks);
 }
 
+Link gatherLink(const Interconnect &between, int ranks) {
+  constexpr double atOnce = 1e18;
+  if (ranks < 2)
+    return {atOnce, atOnce, atOnce, 0, 0.0};
+  const double others = ranks - 1, rate = between.rate * ranks / others;
+  return {rate, rate, rate, between.latency + others * between.overhead, between.contention / rate};
+}
+
+/// What runs again gathers again.
+static void setVisitors(Problem &problem, const Link &link) {
+  const Link before = std::exchange(problem.visitorsLink, link);
+  const auto seconds = [](const Link &way, const Buffer &buffer) {
+    return way.latency + static_cast<double>(buffer.bytes) / way.h2d;
+  };
+  for (Op &op : problem.ops)
+    for (int b : op.rerun ? op.writes : std::vector<int>())
+      if (problem.buffers[b].visits)
+        op.rerun->seconds += seconds(link, problem.buffers[b]) - seconds(before, problem.buffers[b]);
+}
+
 void setExchanges(Problem &problem, const Interconnect &between, int ranks) {
   problem.exchangeContention = between.contention;
   for (Op &op : problem.ops)
     if (op.summed > 0 || op.gathered > 0)
       op.exchange = sumSeconds(between, op.summed, ranks) + gatherSeconds(between, op.gathered, op.among(ranks));
+  if (visitFromRanks(problem))
+    setVisitors(problem, gatherLink(between, ranks));
 }
 
 std::vector<Exchange> exchangesOf(const Problem &problem) {

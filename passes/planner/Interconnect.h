@@ -38,7 +38,11 @@ Seconds sumSeconds(const Interconnect &between, Bytes bytes, int ranks);
 /// Of giving all ranks what each has: a share of so many bytes together.
 Seconds gatherSeconds(const Interconnect &between, Bytes bytes, int ranks);
 
-/// What the ops that sum and gather take for so many ranks, and what compute loses meanwhile.
+/// The same of each byte of what comes from the shares of all ranks, as a link; one rank has all of it at once.
+Link gatherLink(const Interconnect &between, int ranks);
+
+/// What the ops that sum and gather take for so many ranks, and visitors from their shares, and what compute loses
+/// meanwhile.
 void setExchanges(Problem &problem, const Interconnect &between, int ranks);
 
 /// An op that all ranks run together, and the first position behind it that touches its buffers; the number of ops if

@@ -77,7 +77,9 @@ static Status checkVisitor(const Problem &problem, int k) {
                ? Status(Error{who + (buffer.born ? "is to go home for good" : "is to be dropped") +
                               ", which is for what visits the device"})
                : Success{};
-  if (!factsOf(problem.visitorsHome).isHome || problem.visitorsLink.d2h <= 0 || problem.visitorsLink.h2d <= 0)
+  const bool fromRanks = problem.visitorsHome == Space::Device && buffer.dropped;
+  if (!(fromRanks || factsOf(problem.visitorsHome).isHome) || problem.visitorsLink.d2h <= 0 ||
+      problem.visitorsLink.h2d <= 0)
     return Error{who + "is at home in the arena '" + factsOf(problem.visitorsHome).name +
                  "', to which the profile knows no link"};
   if (buffer.born)

@@ -108,10 +108,10 @@ struct Buffer {
   int stage = 0;
   /// True for an activation: written by forward ops, read again by backward ops. Other buffers can only be offloaded.
   bool activation = false;
-  /// The content of a variable that is at home in another arena, for the one op that reads it there, or changes it: it
-  /// comes for this op, which lists it among what it writes alone, and goes back afterwards, in every step. Planned as
-  /// Keep, it comes right before the op and goes right after it, and compute waits for both copies; as Offload, its one
-  /// absence goes around the end of the step (AbsenceKind::AroundEnd).
+  /// The content of a variable that is at home in another arena, or in shares of all ranks, for the one op that reads
+  /// it there, or changes it: it comes for this op, which lists it among what it writes alone, and goes back
+  /// afterwards, in every step. Planned as Keep, it comes right before the op and goes right after it, and compute
+  /// waits for both copies; as Offload, its one absence goes around the end of the step (AbsenceKind::AroundEnd).
   bool visits = false;
   /// Of what visits: the op reads it and changes nothing, so that it is dropped instead of going back.
   bool dropped = false;
@@ -166,7 +166,8 @@ struct Problem {
   /// and so for the plan.
   Space home = Space::Host;
   Link link; ///< between the device and that arena
-  /// The same of buffers that visit the device.
+  /// The same of buffers that visit the device. Space::Device: they come from the shares that all ranks have, on the
+  /// communication stream, and are dropped.
   Space visitorsHome = Space::Host;
   Link visitorsLink = {};
   /// Bytes of raw data per second, for codecs of copies whose size follows from the raw bytes. Others are as fast as
@@ -191,6 +192,20 @@ inline Space homeOf(const Problem &problem, int buffer) {
 }
 inline const Link &linkOf(const Problem &problem, int buffer) {
   return problem.buffers[buffer].visits ? problem.visitorsLink : problem.link;
+}
+
+/// That brings visitors.
+inline StreamId visitorsStream(const Problem &problem) {
+  return problem.visitorsHome == Space::Device ? StreamId::Communication : factsOf(problem.visitorsHome).in;
+}
+/// Whether buffers come from the shares of all ranks.
+inline bool visitFromRanks(const Problem &problem) {
+  return problem.visitorsHome == Space::Device &&
+         std::any_of(problem.buffers.begin(), problem.buffers.end(), [](const Buffer &b) { return b.visits; });
+}
+/// That brings a buffer back.
+inline StreamId arrivalStream(const Problem &problem, int buffer) {
+  return problem.buffers[buffer].visits ? visitorsStream(problem) : factsOf(problem.home).in;
 }
 
 /// Whether the speed is known of copies with a codec whose size follows from the raw bytes.

@@ -51,7 +51,7 @@ private:
   Engine out = {Event::What::CopyOut, home.out}, in = {Event::What::CopyIn, home.in};
   Engine pack = {Event::What::Encode, Stream::Codec}, unpack = {Event::What::Decode, Stream::Codec};
   const ArenaFacts &visitorsHome = factsOf(problem.visitorsHome);
-  Engine go = {Event::What::CopyOut, visitorsHome.out}, come = {Event::What::CopyIn, visitorsHome.in};
+  Engine go = {Event::What::CopyOut, visitorsHome.out}, come = {Event::What::CopyIn, visitorsStream(problem)};
   Engine exchanges = {Event::What::Exchange, Stream::Communication}, uses = {Event::What::Use, Stream::Home};
   static constexpr int engineCount = 8;
   Engine *const engines[engineCount] = { // one for each direction of a link and of the codec stream
@@ -231,12 +231,12 @@ bool Simulation::mayStart(const Engine &engine) const {
                                  [&](const Engine *other) { return other->done >= other->needed[copy.after + 1]; });
 }
 
-/// With one stream for both directions, whether the next copy of `engine` is issued before that of `other`.
+/// With one stream for both, whether the next copy or exchange of `engine` is issued before that of `other`.
 bool Simulation::isNext(const Engine &engine, const Engine &other) const {
   if (engine.stream != other.stream || engine.done == engine.queue.size() || other.done == other.queue.size())
     return true;
   const int mine = engine.queue[engine.done].after, theirs = other.queue[other.done].after;
-  return mine < theirs || (mine == theirs && engine.what == Event::What::CopyOut);
+  return mine < theirs || (mine == theirs && engine.what != Event::What::CopyIn);
 }
 
 /// Where both directions share an engine, what leaves goes first; on one stream for both, what was issued first.
@@ -254,10 +254,10 @@ void Simulation::startCopies() {
     start(returning, (!shared || !leaving.busy) && isNext(returning, leaving));
   };
   startEither(out, in, problem.link);
-  startEither(go, come, problem.visitorsLink);
+  startEither(come.stream == exchanges.stream ? exchanges : go, come, problem.visitorsLink);
   start(pack, !unpack.busy);
   start(unpack, !pack.busy);
-  start(exchanges, true);
+  start(exchanges, come.stream != exchanges.stream);
   start(uses, true);
 }
 

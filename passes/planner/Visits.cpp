@@ -47,7 +47,7 @@ private:
       for (int b : problem.ops[k].writes)
         if (const auto met = stays.find(b);
             problem.buffers[b].visits && !problem.buffers[b].born && (met == stays.end() || !met->second))
-          plan.decisions[b] = {Action::Offload, {}, {{k, k + 1, k - 1, k}}, "at home elsewhere"};
+          plan.decisions[b] = {Action::Offload, {}, {{k, k + 1, k - 1, k}}, where};
     goAfterPositions();
   }
 
@@ -90,6 +90,7 @@ private:
   }
 
   const Problem &problem;
+  const char *const where = visitFromRanks(problem) ? "in shares of all ranks" : "at home elsewhere";
   Plan &plan;
   Room room;
   std::map<int, bool> stays;    ///< by visitor whose op others run again before: whether it comes between them

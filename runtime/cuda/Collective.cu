@@ -4,6 +4,7 @@
 // not, are enqueued in the last batch alone, of which Session::enqueue() makes graphs of their own.
 #include "runtime/Collective.h"
 
+#include "runtime/cuda/Device.h"
 #include "runtime/cuda/Gather.h"
 #include "runtime/kernels/SumMessages.h"
 
@@ -172,6 +173,19 @@ void allGather(Stream &stream, TensorList parameters, Node node) {
   const Awaited awaited = {"the parameters of all ranks", node.name, stream.session.state.step};
   stream.launch(node.as(OpRole::Gather), "all_gather",
                 [&] { ranks->onDevices()->exchange(messagesOfShares(*ranks, all), stream.native(), awaited); });
+}
+
+void gatherShares(Stream &stream, const Tensor &share, const Tensor &whole, Node node) {
+  const Session &session = stream.session;
+  const GatheredShares all = gatheredShares(node, session, {stream.data<float>(share), share.shape.elements()},
+                                            {stream.data<float>(whole), whole.shape.elements()});
+  const Awaited awaited = {"the parameter of all ranks", node.name, session.state.step};
+  stream.launch(node.as(OpRole::Gather), "gather_shares", [&] {
+    checkCuda(cudaMemcpyAsync(all.own.to, all.own.from, static_cast<size_t>(all.own.count) * sizeof(float),
+                              cudaMemcpyDeviceToDevice, native(stream)),
+              "cannot copy a share");
+    session.ranks->onDevices()->exchange(all.messages, stream.native(), awaited);
+  });
 }
 
 void sumBatches(Stream &stream, const Tensor &x, TensorList sums, bool weighted, Node node) {

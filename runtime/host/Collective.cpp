@@ -175,6 +175,17 @@ void allGather(Stream &stream, TensorList parameters, Node node) {
                 [ranks, messages = messagesOfShares(*ranks, all), awaited] { ranks->exchange(messages, awaited); });
 }
 
+void gatherShares(Stream &stream, const Tensor &share, const Tensor &whole, Node node) {
+  const Session &session = stream.session;
+  const GatheredShares all = gatheredShares(node, session, {stream.data<float>(share), share.shape.elements()},
+                                            {stream.data<float>(whole), whole.shape.elements()});
+  const Awaited awaited = {"the parameter of all ranks", node.name, session.state.step};
+  stream.launch(node.as(OpRole::Gather), "gather_shares", [ranks = session.ranks, all, awaited] {
+    std::copy_n(all.own.from, all.own.count, all.own.to);
+    ranks->exchange(all.messages, awaited);
+  });
+}
+
 void sumBatches(Stream &stream, const Tensor &x, TensorList sums, bool weighted, Node node) {
   const StepState &state = stream.session.state;
   std::vector<float *> digit;

@@ -26,7 +26,10 @@ UpdatedShare updatedShare(const Session &session, const char *node, const Shape 
     checkUpdate(node, w, states);
     return {{0, w.elements()}, 0};
   }
-  const Share share = shareOf(w.elements(), session.state.rank, session.state.ranks);
+  // Of w that is as long as its states each rank has its share alone; states of a whole one are shorter.
+  const bool isShare = w.elements() > 1 && states.size() > 0 && states.begin()->present &&
+                       states.begin()->shape.elements() == w.elements();
+  const Share share = isShare ? Share{0, w.elements()} : shareOf(w.elements(), session.state.rank, session.state.ranks);
   const bool isWhole = dw.shape.elements() == w.elements();
   const auto check = [&](const Tensor &tensor, const char *what) {
     if (tensor.present && tensor.shape.elements() < share.count)

@@ -71,6 +71,19 @@ std::vector<Message> messagesOfShares(const Ranks &ranks, const std::vector<Floa
   return messages;
 }
 
+GatheredShares gatheredShares(const char *node, const Session &session, FloatRange share, FloatRange whole) {
+  const Share own = shareOf(whole.count, session.state.rank, session.state.ranks);
+  if (!session.ranks || share.count < own.count)
+    throw std::invalid_argument(std::string("'") + node + "': a share of " + std::to_string(own.count) +
+                                " elements of " + std::to_string(whole.count) + " has room for " +
+                                std::to_string(share.count) + " and needs other ranks");
+  GatheredShares all{{share.data, whole.data + own.first, own.count}, messagesOfShares(*session.ranks, {whole})};
+  for (Message &message : all.messages)
+    if (message.sends)
+      message.data = share.data;
+  return all;
+}
+
 static int64_t clampedTo(int64_t count, int64_t most) { return std::clamp<int64_t>(count, 0, most); }
 
 /// Elements [first, first + count) of each rank's share of a tensor, with `place` for what of it lies in the room.

@@ -136,6 +136,14 @@ NormShare normShare(const Ranks &ranks, const float *share, int64_t elements, in
 /// By which each rank gets from each other one the share of these that that one has.
 std::vector<Message> messagesOfShares(const Ranks &ranks, const std::vector<FloatRange> &tensors);
 
+/// By which each rank gets all of a tensor of which each has its share at `share`, and where its own goes.
+struct GatheredShares {
+  FloatCopy own;
+  std::vector<Message> messages;
+};
+/// Throws std::invalid_argument naming `node` where there are no other ranks, or the share is too small.
+GatheredShares gatheredShares(const char *node, const Session &session, FloatRange share, FloatRange whole);
+
 /// The ranks that normalize together: `members`, whose numbers are equally far apart, and which of them this one is.
 struct NormRanks {
   int members, own, apart;

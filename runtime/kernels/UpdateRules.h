@@ -187,7 +187,8 @@ SLUICE_KERNEL float joinedElement(float dw, float mean, const UpdateFactors &f) 
 /// Throws std::invalid_argument naming `node` when a gradient or state that is there has not w's size.
 void checkUpdate(const char *node, const Shape &w, std::initializer_list<Tensor> others);
 
-/// What this process updates of w: all, or its share of it, for which states of that length will do.
+/// What this process updates of w: all, or its share of it, for which states of that length will do. Of w that is a
+/// share itself, with states as long as it, all that there is room for.
 struct UpdatedShare : Share {
   int64_t gradient; ///< the first element of it in dw, which is as long as w or a share itself
 };

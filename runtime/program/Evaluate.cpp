@@ -3,10 +3,11 @@
 // incomplete batch, the last one of a shape, is filled up with its last sample; what that added is known from one more
 // batch, which consists of that sample alone: mean losses of samples add up, whatever the loss is. Several ranks
 // evaluate a share of the batches each, where these leave nothing but numbers, and add up those of all in the order of
-// the batches.
+// the batches; what one computes beyond its share, to keep others company, nobody reads.
 
 #include "runtime/program/Evaluate.h"
 
+#include "runtime/program/SharedStates.h"
 #include "runtime/program/Turns.h"
 
 #include <algorithm>
@@ -158,7 +159,9 @@ std::optional<Evaluation> evaluateOnce(Session &session, const Program &program,
   const bool shares = session.ranks && !choice.readsOutput() && !dataset.skipsBad();
   const auto count = static_cast<int64_t>(list.size());
   const Share own = shares ? shareOf(count, session.ranks->rank(), session.ranks->size()) : Share{0, count};
-  const std::vector<ForwardBatch> mine(list.begin() + own.first, list.begin() + own.first + own.count);
+  std::vector<ForwardBatch> mine(list.begin() + own.first, list.begin() + own.first + own.count);
+  if (shares && sharesParameters(program) && count > 0) // which all ranks gather in each batch: as many in each
+    mine.resize(static_cast<size_t>(shareOf(count, 0, session.ranks->size()).count), list.front());
   std::vector<double> left;
   const bool whole = forwardAll(session, program, entry, dataset, mine, [&](size_t i, const Batches &batches) {
     losses.read(session, batches, left);

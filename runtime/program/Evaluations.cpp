@@ -178,11 +178,11 @@ void Evaluations::select(RunState &state, const Evaluation &result) {
   const bool better = selection->take(result.values, state.step);
   state.metric = selection->measure.name();
   state.standing = selection->standing;
-  if (better && !checkpoints)
-    sendShares(session, program, arguments);
-  if (!better || !checkpoints) // what is waited for is kept, where there is a folder for it
+  if (!better || !arguments.checkpoint) // what is waited for is kept, where there is a folder for it
     return;
-  checkpoints->saveBest(state);
+  withShares(session, program, [&] { checkpoints->saveBest(state); });
+  if (!checkpoints)
+    return;
   std::printf("best %s so far: kept in %s\n", selection->measure.name().c_str(),
               printable(bestPath(*arguments.checkpoint)).c_str());
 }

@@ -8,7 +8,7 @@
 #include "runtime/Random.h"
 #include "runtime/program/Adapters.h"
 #include "runtime/program/Checkpoint.h"
-#include "runtime/program/TensorIO.h"
+#include "runtime/program/SharedStates.h"
 
 #include <algorithm>
 #include <cmath>
@@ -134,12 +134,12 @@ void initializeVariables(Session &session, const Program &program, uint64_t seed
     if (variable.init == Init::File) {
       if (!weights)
         throw std::logic_error(text("variable '", variable.name, "' comes from a file, the program names none"));
-      reader.emplace(*weights, variable.name, variable.tensor.type, variable.tensor.shape);
+      reader.emplace(*weights, variable.name, variable.saved().type, variable.saved().shape);
       checkForm(*weights, variable);
     } else if (variable.init == Init::Kaiming || variable.init == Init::Xavier) {
       checkDraw(variable);
     }
-    writeTensor(session, variable.tensor, [&](size_t first, void *to, size_t bytes) {
+    const auto give = [&](size_t first, void *to, size_t bytes) {
       if (reader)
         reader->read(first, to, bytes);
       else if (variable.init == Init::Zero)
@@ -148,7 +148,8 @@ void initializeVariables(Session &session, const Program &program, uint64_t seed
         fillOnes(variable.tensor, to, bytes);
       else
         draw(variable, seed, first, to, bytes);
-    });
+    };
+    writeSaved(session, variable, give, /*all=*/reader.has_value());
   }
   if (weights)
     weights->data().dropPages();

@@ -134,8 +134,16 @@ static std::unique_ptr<Predictions> predictOnce(const std::string &path, Predict
   return whole ? std::move(file) : nullptr;
 }
 
+static void predictAlong(Session &session, const Program &program, const Entry &entry, Dataset &dataset) {
+  const auto nothing = [](size_t, const Batches &) {};
+  while (forwardAll(session, program, entry, dataset, dataset.forwardBatches(), nothing) && dataset.leaveOutBad()) {
+  }
+}
+
 void predict(const std::string &path, Session &session, const Program &program, const Entry &entry, Dataset &dataset,
              const PredictionNames &names) {
+  if (path.empty())
+    return predictAlong(session, program, entry, dataset);
   PredictedSamples samples{{}, arraysOf(program, names.classes)};
   for (;;) {
     const std::unique_ptr<Predictions> file =

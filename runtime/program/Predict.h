@@ -30,7 +30,8 @@ struct PredictionNames {
 };
 
 /// Writes the output of all samples, in the order of the data set, batch by batch, and says so; the file appears when
-/// it is whole. Nothing is left when a signal that InterruptGuard notes ended it.
+/// it is whole. Nothing is left when a signal that InterruptGuard notes ended it. An empty path: of a rank that writes
+/// nothing, but computes the same with the one that does.
 void predict(const std::string &path, Session &session, const Program &program, const Entry &entry, Dataset &dataset,
              const PredictionNames &names);
 

@@ -25,6 +25,7 @@
 #include "runtime/program/Recipe.h"
 #include "runtime/program/Report.h"
 #include "runtime/program/Roofline.h"
+#include "runtime/program/SharedStates.h"
 #include "runtime/program/Team.h"
 
 #include <algorithm>
@@ -248,6 +249,7 @@ static void runProgram(Arguments arguments, const Program &program, const Entry 
   if (arguments.explains())
     return team.leads() ? explain(arguments, program) : void();
   refuseUnavailable(arguments, program, entry);
+  const bool exports = arguments.exportTo.has_value(); // rank 0, when all have trained
   team.adapt(arguments, program);
 
   std::optional<InterruptGuard> guard; // goes when all is tidied up
@@ -293,8 +295,8 @@ static void runProgram(Arguments arguments, const Program &program, const Entry 
     startLossScale(session, program, arguments, saved && saved->carriesLossScale());
     guard.emplace();
     recording = train(session, program, entry, arguments, files, run);
-    if (arguments.exportTo)
-      exportModel(*arguments.exportTo, session, program, run.preparation);
+    if (exports)
+      withShares(session, program, [&] { exportModel(*arguments.exportTo, session, program, run.preparation); });
     if (arguments.profileErrors)
       errors = measureErrors(session, program, entry, *files.training, *arguments.profileErrors, scratch);
   }

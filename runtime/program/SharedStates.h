@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Optimizer states of which each rank has a share (sluicec --shard=states): one at a time they are whole again where
-// rank 0 saves them, so that checkpoints are those of a program whose ranks have all states each.
+// Optimizer states and parameters of which each rank has a share (sluicec --shard): one at a time they are whole again
+// where rank 0 saves or exports them, so that files are those of a program whose ranks have all of each.
 #pragma once
 
 #include "runtime/program/Arguments.h"
@@ -8,15 +8,20 @@
 
 namespace sluice {
 
-/// Logical bytes of what checkpoints have of the variable, in order, in pieces. Of a share: in rank 0, while all others
-/// are in sendShares(), which comes to the same variables in the same order.
+/// Whether each of several ranks has a share of the parameters alone, which all gather whenever a batch reads them.
+bool sharesParameters(const Program &program);
+
+/// What reads variables of which other ranks have shares: rank 0 does `work`, in which readSaved() asks the others for
+/// what they have. All ranks come here at the same point; others return when rank 0 has done. Without shares the work
+/// alone, in rank 0.
+void withShares(Session &session, const Program &program, const std::function<void()> &work);
+
+/// Logical bytes of what checkpoints and exports have of the variable, in order, in pieces. Of a share within
+/// withShares().
 void readSaved(Session &session, const Variable &variable, const TakePiece &take);
 
-/// In ranks that keep no checkpoints: sends the shares of all variables that one holds, while rank 0 saves it. Does
-/// nothing where states are whole or nothing is saved.
-void sendShares(Session &session, const Program &program, const Arguments &arguments);
-
-/// Fills the variable from those bytes, of a share its own. `give` is asked for all of them, as for a tensor.
-void writeSaved(Session &session, const Variable &variable, const GivePiece &give);
+/// Fills the variable from those bytes, of a share its own. `give` is asked for all of them, as for a tensor, or, where
+/// it need not be, for the share alone.
+void writeSaved(Session &session, const Variable &variable, const GivePiece &give, bool all = true);
 
 } // namespace sluice

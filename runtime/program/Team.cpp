@@ -8,6 +8,7 @@
 #include "runtime/data/Fingerprint.h"
 #include "runtime/program/Interrupt.h"
 #include "runtime/program/Recipe.h"
+#include "runtime/program/SharedStates.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -39,13 +40,19 @@ static void checkBatches(const Arguments &arguments, const Program &program, int
                           "for others"));
 }
 
+/// As --shard has it.
+static const char *shardWord(const Program &program) {
+  return sharesParameters(program) ? "parameters" : program.sharesGradients ? "gradients" : "states";
+}
+
 /// Slots of states are as long as the share of one of so many.
 static void checkShares(const Program &program, int ranks) {
   if (ranks < program.leastRanks)
-    throw UsageError(text("each process has room for 1 of ", program.leastRanks,
-                          " shares of the optimizer's states, and ", ranks, ranks == 1 ? " was" : " were",
-                          " started: start ", program.leastRanks, " or more (mpirun -n ", program.leastRanks,
-                          "), or compile again with sluicec --shard=states,ranks=N for fewer"));
+    throw UsageError(text("each process has room for 1 of ", program.leastRanks, " shares of ",
+                          sharesParameters(program) ? "the parameters" : "the optimizer's states", ", and ", ranks,
+                          ranks == 1 ? " was" : " were", " started: start ", program.leastRanks, " or more (mpirun -n ",
+                          program.leastRanks, "), or compile again with sluicec --shard=", shardWord(program),
+                          ",ranks=N for fewer"));
 }
 
 /// BatchNorm over the batches of several ranks meets as many in each step.
@@ -65,6 +72,9 @@ void Team::adapt(Arguments &arguments, const Program &program) {
     checkNorms(program, joined ? joined->size() : 1);
   if (!joined)
     return;
+  if (arguments.generate && sharesParameters(program))
+    throw UsageError("--generate is not available yet where each process has a share of the parameters: --export them, "
+                     "and take them by --init to a program without --shard=parameters");
   for (const auto &[flag, value] : givenFlags(arguments))
     flags += text(flags.empty() ? "" : " ", flag, value.empty() ? "" : "=", value);
   if (arguments.dumpGradients && program.sharesGradients)
@@ -78,8 +88,10 @@ void Team::adapt(Arguments &arguments, const Program &program) {
   arguments.quiet = true;
   for (std::optional<std::string> *written :
        {&arguments.log, &arguments.tensorboard, &arguments.report, &arguments.trace, &arguments.exportTo,
-        &arguments.dumpGradients, &arguments.profileOut, &arguments.predict, &arguments.generate, &arguments.output})
+        &arguments.dumpGradients, &arguments.profileOut, &arguments.generate})
     written->reset();
+  if (!sharesParameters(program)) // else all compute what rank 0 predicts
+    arguments.predict.reset(), arguments.output.reset();
   arguments.roofline = false;
   if (arguments.offloadTo)
     *arguments.offloadTo += "." + std::to_string(joined->rank());

@@ -4,6 +4,8 @@
 
 #include "runtime/program/TensorIO.h"
 
+#include "runtime/program/SharedStates.h"
+
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>
@@ -108,7 +110,7 @@ void writeTensor(Session &session, const Tensor &tensor, const GivePiece &give) 
 
 void readWeights(Session &session, const Variable &variable, const TakePiece &take) {
   if (!variable.form)
-    return readTensor(session, variable.tensor, take);
+    return readSaved(session, variable, take);
   std::vector<char> bytes(variable.tensor.bytes());
   session.read(variable.tensor, bytes.data());
   dequantize(variable.form, bytes.data(), take);
@@ -116,7 +118,7 @@ void readWeights(Session &session, const Variable &variable, const TakePiece &ta
 
 void writeWeights(Session &session, const Variable &variable, const GivePiece &give) {
   if (!variable.form)
-    return writeTensor(session, variable.tensor, give);
+    return writeSaved(session, variable, give);
   const std::string bytes = quantized(variable.form, variable.name, give);
   session.write(variable.tensor, bytes.data());
 }

@@ -23,7 +23,8 @@ void readTensor(Session &session, const Tensor &tensor, const TakePiece &take);
 using GivePiece = std::function<void(size_t first, void *to, size_t bytes)>;
 void writeTensor(Session &session, const Tensor &tensor, const GivePiece &give);
 
-/// The same of a variable as files of weights have it, Variable::asFloats(): a form of fewer bits becomes floats when
+/// The same of a variable as files of weights have it, Variable::asFloats(); of shares see readSaved() and writeSaved()
+/// in SharedStates.h. A form of fewer bits becomes floats when
 /// it is read, and is made of them when it is written; its bytes are in memory once more meanwhile, and of the floats
 /// some rows.
 void readWeights(Session &session, const Variable &variable, const TakePiece &take);

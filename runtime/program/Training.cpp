@@ -150,11 +150,10 @@ bool Trainer::checkpointIsDue(bool epochEnds) const {
 }
 
 void Trainer::saveCheckpoint() {
-  Metadata now = metadataOf(program, run);
-  if (saved == now)
-    return;
-  checkpoints ? checkpoints->save(run) : sendShares(session, program, arguments);
-  saved = std::move(now);
+  if (Metadata now = metadataOf(program, run); arguments.checkpoint && saved != now) {
+    withShares(session, program, [this] { checkpoints->save(run); });
+    saved = std::move(now);
+  }
 }
 
 /// To whoever wants to know of every step.
@@ -333,7 +332,8 @@ Recording Trainer::runAll() {
   if (!interruptedBy() && (arguments.exportTo || files.prediction || files.prompts))
     evaluations.tellBetter(run.step);
   if (!interruptedBy() && files.prediction)
-    predict(*arguments.output, session, program, entry, *files.prediction, {files.classes, files.maskValues});
+    predict(arguments.leads ? *arguments.output : "", session, program, entry, *files.prediction,
+            {files.classes, files.maskValues});
   if (!interruptedBy() && files.prompts)
     generate(arguments, session, program, entry, *files.prompts, run.seed, files.log);
   if (interruptedBy())

@@ -121,7 +121,9 @@ TrainingFiles::TrainingFiles(const Arguments &arguments, const Program &program,
     OutputFile{checkpointPath(*arguments.checkpoint)};
   for (const auto &path :
        {exported, arguments.trace, arguments.dumpGradients, arguments.profileOut, arguments.output, arguments.report})
-    if (path && path == arguments.output && !arguments.generate && isMaskFolder(*path))
+    if (!arguments.leads) // which writes none of them
+      continue;
+    else if (path && path == arguments.output && !arguments.generate && isMaskFolder(*path))
       OutputFolder(*path, maskFileMark());
     else if (path)
       OutputFile{*path};

@@ -1142,6 +1142,49 @@ func.func @update_c1_share(%g: tensor<2xf32>) {
 
 // -----
 
+// expected-error @below {{is 'tensor<6xf32>' as a share of tensor<2x3xf32>; it is a shorter vector on the device}}
+train.variable @variable_c4 role(parameter) init(zero) : tensor<6xf32> {train.whole = tensor<2x3xf32>}
+
+// -----
+
+// expected-error @below {{is 'tensor<3xf32>' away from the device as a share of tensor<2x3xf32>; it is a shorter vector on the device}}
+train.variable @variable_c4_home role(parameter) init(zero) : tensor<3xf32> {home = "host", train.whole = tensor<2x3xf32>}
+
+// -----
+
+train.variable @w role(parameter) init(zero) : tensor<3xf32>
+func.func @gather_shares_c1() {
+  %s = train.read @w : tensor<3xf32>
+  // expected-error @below {{gathers 'tensor<3xf32>', which is no share of a parameter}}
+  %w = train.gather_shares %s : (tensor<3xf32>) -> tensor<2x3xf32>
+  return
+}
+
+// -----
+
+train.variable @w role(parameter) init(zero) : tensor<3xf32> {train.whole = tensor<2x3xf32>}
+func.func @gather_shares_c1_type() {
+  %s = train.read @w : tensor<3xf32>
+  // expected-error @below {{makes 'tensor<3x2xf32>' of the shares of 'w', which is 'tensor<2x3xf32>'}}
+  %w = train.gather_shares %s : (tensor<3xf32>) -> tensor<3x2xf32>
+  return
+}
+
+// -----
+
+// Of a share all is of its length.
+train.variable @w role(parameter) init(zero) : tensor<3xf32> {train.whole = tensor<2x3xf32>}
+train.variable @m role(optimizer) init(zero) : tensor<2xf32>
+func.func @update_c3_parameter(%dw: tensor<3xf32>) {
+  %w = train.read @w : tensor<3xf32>
+  %m = train.read @m : tensor<2xf32>
+  // expected-error @below {{takes 'tensor<2xf32>' for the share of 'w', which is 'tensor<3xf32>'}}
+  %w2, %m2 = train.update(%dw, %w, %m) rule(sgd) {sharded} : tensor<3xf32> keeping tensor<2xf32>
+  return
+}
+
+// -----
+
 func.func @all_gather_c1() {
   // expected-error @below {{makes 0 values of 0; it gathers one parameter or more, and makes a value of each}}
   train.all_gather : () -> ()

@@ -4,7 +4,7 @@
 
     tools/bench/ranks.py [--sluicec build/bin/sluicec] [--model MODEL.onnx] [--batch 8] [--ranks 2] [--steps 6] [--rounds 3] [--optimizer sgd|adam] [--torch PYTHON] [--priority N]
 
-Programs for one process, alone and while other cores have as much to do, and for several with ordered sums and with fast ones, as one rank and as RANKS of them, and with shares of states and of gradients, run one
+Programs for one process, alone and while other cores have as much to do, and for several with ordered sums and with fast ones, as one rank and as RANKS of them, and with shares of states, of gradients and of parameters, run one
 after the other, ROUNDS times. A figure is the fastest step of all rounds, the first one of each left out: other work can only add to it. Prints a row for each, with the bytes that a
 program announced, those that it touched, and those that its whole process had resident at most. --torch also runs PyTorch's ResNet-50 (ranks_torch.py), by DDP and by FSDP. --priority runs what is measured, and
 that alone, at this real-time priority."""
@@ -76,7 +76,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         flags = {"single": [], "ordered": ["--ranks=mpi"], "fast": ["--ranks=mpi", "--reduce=fast"]}
-        for what in ("states", "gradients"):
+        for what in ("states", "gradients", "parameters"):
             flags[what] = ["--ranks=mpi", f"--shard={what},ranks={options.ranks}"]
         for name, more in flags.items():
             subprocess.run([options.sluicec, options.model, f"--batch={options.batch}", "--threads=1", "--init=kaiming", f"--optimizer={options.optimizer}", *more,
@@ -90,7 +90,8 @@ def main():
                 f"{options.ranks} ranks, ordered": lambda: run([*together, folder / "ordered", *train], log),
                 f"{options.ranks} ranks, fast": lambda: run([*together, folder / "fast", *train], log),
                 f"{options.ranks} ranks, shares of states": lambda: run([*together, folder / "states", *train], log),
-                f"{options.ranks} ranks, shares of gradients": lambda: run([*together, folder / "gradients", *train], log)}
+                f"{options.ranks} ranks, shares of gradients": lambda: run([*together, folder / "gradients", *train], log),
+                f"{options.ranks} ranks, shares of parameters": lambda: run([*together, folder / "parameters", *train], log)}
         if options.torch:
             rows["PyTorch, one process"] = lambda: torch(options.torch, 1, options, folder)
             rows[f"PyTorch DDP, gloo, {options.ranks} processes"] = lambda: torch(options.torch, options.ranks, options, folder)

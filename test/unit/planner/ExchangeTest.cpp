@@ -103,4 +103,28 @@ TEST(Exchanges, ShippedInterconnectsAreReadAndOthersAreRefused) {
   EXPECT_NE(unknown.error().find("no interconnect 'carrier-pigeons'"), std::string::npos);
 }
 
+TEST(Exchanges, VisitorsFromAllRanksTakeAsLongAsGathering) {
+  const Interconnect between{"wire", "none", 1e9, 1e-5, 1e-6, 0.5};
+  for (const int ranks : {2, 4, 64}) {
+    const Link link = gatherLink(between, ranks);
+    EXPECT_NEAR(link.latency + 1e6 / link.h2d, gatherSeconds(between, 1000000, ranks), 1e-12) << ranks << " ranks";
+    EXPECT_NEAR(link.contention.value_or(0) * 1e6, 0.5 * 1e6 / link.h2d, 1e-12) << "of each second";
+  }
+  const Link alone = gatherLink(between, 1);
+  EXPECT_LT(alone.latency + 1e12 / alone.h2d, 1e-5);
+  // Set for another number of ranks, also where an op runs again.
+  test::SmallStep net(1000);
+  const int y = net.buffer(true), whole = net.buffer(false);
+  net.problem.buffers[whole].visits = net.problem.buffers[whole].dropped = true;
+  net.problem.visitorsHome = Space::Device;
+  net.problem.visitorsLink = gatherLink(between, 2);
+  net.op(Phase::Forward, {}, {y, whole});
+  const double bytes = static_cast<double>(net.problem.buffers[whole].bytes);
+  net.problem.ops[0].rerun =
+      Rerun{1 + net.problem.visitorsLink.latency + bytes / net.problem.visitorsLink.h2d, 0, {}, {y}};
+  setExchanges(net.problem, between, 8);
+  EXPECT_NEAR(net.problem.ops[0].rerun->seconds, 1 + gatherSeconds(between, net.problem.buffers[whole].bytes, 8),
+              1e-12);
+}
+
 } // namespace sluice::planner

@@ -19,6 +19,7 @@ struct RandomShape {
   bool slowLink = false;
   bool codecs = false;   ///< packed forms, codecs of copies, inversions and other ways to run again
   bool visitors = false; ///< updates whose states are at home elsewhere, ops that fetch what they read
+  bool gathers = false;  ///< beside it: that comes from shares of all ranks, which updates change behind sums over them
 };
 
 /// A packed form of the buffer whose mask some of the backward ops read that read the buffer and do not write it.
@@ -256,15 +257,24 @@ struct RandomProblem {
     p.ops.back().sends = {sent};
   }
 
-  /// Of a parameter with one or two states that visit the device.
+  /// Of a parameter with one or two states that visit the device, or by what all ranks have summed.
   void addUpdate(int k) {
     Op op;
+    if (shape.gathers) {
+      op.phase = Phase::Backward;
+      op.name = "s" + std::to_string(k);
+      op.stage = p.ops.back().stage;
+      op.reads = op.writes = {p.ops.back().writes.back()};
+      op.exchange = 1e-5 * (1 + below(200));
+      p.ops.push_back(op);
+      op = {};
+    }
     op.name = "u" + std::to_string(k);
     op.phase = Phase::Update;
     op.stage = p.ops.back().stage;
     op.seconds = 1e-5 * (1 + below(20));
     op.reads = {p.ops.back().writes.back()};
-    for (int state = 0; state < 1 + below(2); ++state) {
+    for (int state = 0; !shape.gathers && state < 1 + below(2); ++state) {
       op.writes.push_back(addBuffer(op.name + ".state" + std::to_string(state), shape.unit * (1 + below(64)), false));
       p.buffers.back().visits = true;
     }
@@ -272,6 +282,12 @@ struct RandomProblem {
   }
 
   void addVisitorsLink() {
+    if (shape.gathers) {
+      const double rate = 1e8 * (1 + below(20));
+      p.visitorsHome = Space::Device;
+      p.visitorsLink = {rate, rate, rate, 1e-5};
+      return;
+    }
     p.visitorsHome = chance(0.5) ? p.home : Space::Storage;
     const double rate = 1e8 * (1 + below(20));
     p.visitorsLink = p.visitorsHome == p.home ? p.link : Link{rate, rate * 2, 0, 1e-5};

@@ -185,6 +185,58 @@ TEST(Visits, WhatRunsAgainFetchesAgainInItsWorkspace) {
   EXPECT_EQ(messageOf(checkTimeline(net.problem, roomy, simulate(net.problem, roomy))), "");
 }
 
+/// A parameter of which each rank has a share: it is gathered for a forward and a backward op, on the stream on which a
+/// gradient is summed in between. Every op and every gathering takes a second, the sum three.
+struct Gathers : test::SmallStep {
+  const int x = buffer(false), y = buffer(false), gradient = buffer(false), forward = buffer(false),
+            backward = buffer(false);
+
+  Gathers() : SmallStep(100) {
+    problem.visitorsHome = Space::Device;
+    problem.visitorsLink = {100, 100, 100, 0};
+    for (int b : {forward, backward})
+      problem.buffers[b].visits = problem.buffers[b].dropped = true;
+    op(Phase::Forward, {}, {x});
+    op(Phase::Forward, {x}, {y, forward});
+    problem.ops.back().recomputable = false;
+    op(Phase::Backward, {y}, {gradient});
+    op(Phase::Backward, {gradient}, {gradient});
+    problem.ops.back().seconds = 0, problem.ops.back().exchange = 3;
+    op(Phase::Backward, {y}, {x, backward});
+    op(Phase::Update, {gradient}, {gradient});
+  }
+};
+
+TEST(Visits, WhatIsGatheredSharesAStreamWithSums) {
+  const Gathers net;
+  ASSERT_EQ(messageOf(checkProblem(net.problem)), "");
+  const Plan keep = keepPlan(net.problem);
+  EXPECT_DOUBLE_EQ(simulate(net.problem, keep).makespan, 1 + 2 + 1 + 3 + 1) << "the last gathering beside the sum";
+  EXPECT_EQ(messageOf(checkTimeline(net.problem, keep, simulate(net.problem, keep))), "");
+  // Ahead of its op, in front of the sum or behind it.
+  Plan plan = keep;
+  plan.decisions[net.forward] = {Action::Offload, {}, {{1, 2, -1, 1}}, ""};
+  for (const auto &[after, makespan] : {std::pair(1, 1 + 1 + 1 + 3 + 1.0), {3, 1 + 1 + 1 + 3 + 1 + 1 + 1.0}}) {
+    plan.decisions[net.backward] = {Action::Offload, {}, {{4, 5, after, 4}}, ""};
+    EXPECT_EQ(messageOf(checkPlan(net.problem, plan, 600)), "");
+    const Timeline timeline = simulate(net.problem, plan);
+    EXPECT_DOUBLE_EQ(timeline.makespan, makespan) << "after op " << after;
+    EXPECT_EQ(messageOf(checkTimeline(net.problem, plan, timeline)), "");
+    for (const Event &event : timeline.events)
+      EXPECT_EQ(event.stream, event.what == Event::What::Run ? Stream::Compute : Stream::Communication);
+  }
+  // Both at once is more than the stream does; and nothing goes back there.
+  Timeline wrong = simulate(net.problem, plan);
+  for (Event &event : wrong.events)
+    if (event.what == Event::What::CopyIn && event.buffer == net.backward)
+      event.start -= 1, event.end -= 1;
+  EXPECT_NE(messageOf(checkTimeline(net.problem, plan, wrong)), "");
+  Gathers stays;
+  stays.problem.buffers[net.forward].dropped = false;
+  EXPECT_EQ(messageOf(checkProblem(stays.problem)),
+            "buffer 3 'b3' is at home in the arena 'device', to which the profile knows no link");
+}
+
 TEST(Visits, AProblemSaysWhatIsDropped) {
   Fetches net;
   net.problem.ops[1].rerun.reset();
@@ -203,6 +255,7 @@ TEST(Visits, EveryStrategyPlansAroundThem) {
     SCOPED_TRACE(seed);
     test::RandomShape shape;
     shape.visitors = true;
+    shape.gathers = seed % 5 > 2;
     shape.forwardOps = 4 + static_cast<int>(seed % 9);
     shape.codecs = seed % 3 == 0;
     const Problem problem = test::randomProblem(seed, shape);

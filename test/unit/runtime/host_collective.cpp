@@ -171,6 +171,61 @@ template <typename Body> void asRanks(int ranks, Body &&body) {
     thread.join();
 }
 
+// Parameters that are shares are whole after gathering, in every batch; updates change the share, shorter than its
+// slot.
+TEST(Collective, SharesOfAParameterAreGathered) {
+  for (const auto &[ranks, count] : {std::pair(2, 10), {3, 10}, {5, 6}, {4, 9}}) {
+    const Numbers weights = randomNumbers(static_cast<size_t>(count), 1),
+                  gradient = randomNumbers(static_cast<size_t>(count), 2);
+    const int64_t length = shareOf(count, 0, 2).count; // of slots for the share of one of two
+    const auto put = [](Harness &h, const Tensor &to, const Numbers &all, Share share) {
+      Numbers own(static_cast<size_t>(to.shape.elements()), 0);
+      std::copy_n(all.begin() + share.first, share.count, own.begin());
+      h.write(to, own);
+    };
+    Harness single;
+    single.session.state.learningRate = 0.1f, single.session.state.momentum = 0.9f;
+    const Tensor w = single.tensor({count}), dw = single.tensor({count}), m = single.tensor({count});
+    single.write(w, weights), single.write(dw, gradient);
+    const Numbers begin = single.read(w);
+    updateSgd(single.session.compute, {}, w, dw, none, m, "x");
+    single.session.synchronize();
+    const Numbers alone = single.read(w);
+    asRanks(ranks, [&, all = ranks, elements = count](int rank, Mail &mail) {
+      Harness h;
+      ThreadRanks others(rank, all, mail);
+      h.session.ranks = &others;
+      h.session.sharesStates = true;
+      StepState &state = h.session.state;
+      state.rank = rank, state.ranks = all, state.learningRate = 0.1f, state.momentum = 0.9f, state.batches = 2;
+      const Share own = shareOf(elements, rank, all);
+      const Tensor share = h.tensor({length}), part = h.tensor({length}), momentum = h.tensor({length}),
+                   whole = h.tensor({elements});
+      put(h, share, weights, own), put(h, part, gradient, own);
+      for (state.batch = 0; state.batch < 2; ++state.batch) { // the first of which updates nothing
+        gatherShares(h.session.communication, share, whole, "x");
+        h.session.synchronize();
+        EXPECT_EQ(h.read(whole), begin) << elements << " elements, batch " << state.batch;
+        updateSgd(h.session.compute, {}, share, part, none, momentum, "x");
+        h.session.synchronize();
+      }
+      gatherShares(h.session.communication, share, whole, "x");
+      h.session.synchronize();
+      EXPECT_EQ(h.read(whole), alone) << elements << " elements";
+    });
+  }
+}
+
+TEST(Collective, AShareOfAParameterHasRoom) {
+  Mail mail;
+  Harness h;
+  EXPECT_THROW(gatherShares(h.session.communication, h.tensor({5}), h.tensor({10}), "x"), std::invalid_argument);
+  ThreadRanks others(0, 2, mail);
+  h.session.ranks = &others;
+  h.session.state.ranks = 2;
+  EXPECT_THROW(gatherShares(h.session.communication, h.tensor({4}), h.tensor({10}), "x"), std::invalid_argument);
+}
+
 // Of two tensors in one message, weighted, where their shares are as long, shorter than the first rank's, or nothing,
 // and where the room holds a part of them at a time: what allReduce() leaves there.
 TEST(Collective, EachRankGetsItsShareOfTheSum) {
