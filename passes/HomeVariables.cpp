@@ -74,6 +74,41 @@ private:
   llvm::StringMap<StringRef> parameters; ///< by state
 };
 
+void share(ModuleOp module, UpdateOp update, int ranks) {
+  auto variable = module.lookupSymbol<VariableOp>(variableOf(update.getParameter()).getAttr());
+  const auto whole = cast<RankedTensorType>(variable.getType());
+  const auto type = RankedTensorType::get({shareOf(whole.getNumElements(), 0, ranks).count}, whole.getElementType());
+  variable->setAttr(wholeAttribute, TypeAttr::get(whole));
+  variable.setType(type);
+  update.getResult(0).setType(type);
+}
+
+/// Of parameters that reduce-gradients gathers nowhere; how many there are.
+int shareParameters(ModuleOp module) {
+  const auto least = module->getAttrOfType<IntegerAttr>(sharesAttribute);
+  if (!least || !module->hasAttr(parameterSharesAttribute))
+    return 0;
+  int count = 0;
+  for (func::FuncOp step : stepsOf(module))
+    for (auto update : step.getOps<UpdateOp>())
+      if (update.getSharded() && update.getResult(0).use_empty()) {
+        share(module, update, static_cast<int>(least.getInt()));
+        ++count;
+      }
+  return count;
+}
+
+/// What `value`, a view of a variable, is of `here`.
+Value viewOf(OpBuilder &b, Value value, Value here) {
+  if (!viewSource(value))
+    return here;
+  Operation *view = value.getDefiningOp();
+  Value source = viewOf(b, view->getOperand(0), here);
+  Operation *copy = b.clone(*view);
+  copy->setOperand(0, source);
+  return copy->getResult(0);
+}
+
 struct HomeVariables : sluice::impl::HomeVariablesBase<HomeVariables> {
   using HomeVariablesBase::HomeVariablesBase;
 
@@ -82,7 +117,9 @@ struct HomeVariables : sluice::impl::HomeVariablesBase<HomeVariables> {
     if (stepsOf(module).empty())
       return;
     const Space home = states == Space::Device ? parameters : states;
-    const bool isShared = shareParameters(module), isAway = home != Space::Device;
+    const int shared = shareParameters(module);
+    shares += shared;
+    const bool isShared = shared > 0, isAway = home != Space::Device;
     if (!isShared && !isAway)
       return;
     if (isShared && isAway) {
@@ -97,31 +134,6 @@ struct HomeVariables : sluice::impl::HomeVariablesBase<HomeVariables> {
   }
 
 private:
-  /// Parameters that reduce-gradients gathers nowhere, if there are any.
-  bool shareParameters(ModuleOp module) {
-    const auto least = module->getAttrOfType<IntegerAttr>(sharesAttribute);
-    if (!least || !module->hasAttr(parameterSharesAttribute))
-      return false;
-    bool any = false;
-    for (func::FuncOp step : stepsOf(module))
-      for (auto update : step.getOps<UpdateOp>())
-        if (update.getSharded() && update.getResult(0).use_empty()) {
-          share(module, update, static_cast<int>(least.getInt()));
-          any = true;
-        }
-    return any;
-  }
-
-  void share(ModuleOp module, UpdateOp update, int ranks) {
-    auto variable = module.lookupSymbol<VariableOp>(variableOf(update.getParameter()).getAttr());
-    const auto whole = cast<RankedTensorType>(variable.getType());
-    const auto type = RankedTensorType::get({shareOf(whole.getNumElements(), 0, ranks).count}, whole.getElementType());
-    variable->setAttr(wholeAttribute, TypeAttr::get(whole));
-    variable.setType(type);
-    update.getResult(0).setType(type);
-    ++shares;
-  }
-
   /// The profile is asked for first: without a link to the home no time could be predicted. That nothing moves is a
   /// remark, since a user who named a home expects otherwise.
   LogicalResult giveHomes(ModuleOp module, Space home) {
@@ -279,17 +291,6 @@ private:
     if (!variable.isShare())
       return PrefetchOp::create(b, read.getLoc(), type, there);
     return updates ? there : GatherSharesOp::create(b, read.getLoc(), type, there);
-  }
-
-  /// What `value`, a view of a variable, is of `here`.
-  static Value viewOf(OpBuilder &b, Value value, Value here) {
-    if (!viewSource(value))
-      return here;
-    Operation *view = value.getDefiningOp();
-    Value source = viewOf(b, view->getOperand(0), here);
-    Operation *copy = b.clone(*view);
-    copy->setOperand(0, source);
-    return copy->getResult(0);
   }
 
   static Value store(OpBuilder &b, OpResult result, PrefetchOp arrival) {

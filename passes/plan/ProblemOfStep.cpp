@@ -35,6 +35,31 @@ int64_t gatheredBytes(Operation *op) {
   return sum;
 }
 
+/// The last op that touches a gradient sends it home.
+void sendGradients(planner::Problem &problem) {
+  for (auto [b, buffer] : llvm::enumerate(problem.buffers))
+    if (buffer.born)
+      for (planner::Op &op : llvm::reverse(problem.ops))
+        if (llvm::is_contained(op.reads, b) || llvm::is_contained(op.writes, b)) {
+          op.sends.push_back(static_cast<int>(b));
+          break;
+        }
+}
+
+/// By gradient's value: the first position after compute has waited for its use at home.
+llvm::DenseMap<Value, int> endsOfUses(func::FuncOp step, const llvm::DenseMap<Operation *, int> &positions) {
+  llvm::DenseMap<Value, int> ends;
+  int position = 0;
+  for (Operation &op : step.getBody().front()) {
+    position += positions.contains(&op);
+    auto await = dyn_cast<AwaitOp>(op);
+    auto update = await ? await.getHandle().getDefiningOp<UpdateOp>() : UpdateOp();
+    if (auto sent = update ? update.getGradient().getDefiningOp<OffloadOp>() : OffloadOp())
+      ends[sent.getX()] = position;
+  }
+  return ends;
+}
+
 /// Builds one problem. Buffers come first, since ops list them by number, then what needs both: which buffers are
 /// activations, and what can be done with them.
 class Bridge {
@@ -63,7 +88,10 @@ public:
         addBuffer(index, storage);
     for (Operation *op : plannedOps(step))
       addOp(op);
-    addUsesAtHome(step);
+    sendGradients(problem);
+    for (auto [gradient, end] : endsOfUses(step, positions))
+      if (const int buffer = bufferOf[storages.of(gradient)]; buffer >= 0)
+        problem.buffers[buffer].usedBefore = end;
     if (between.rate > 0) // else the estimates that estimate-cost has
       setExchanges(problem, between, options.ranks);
     markActivations();
@@ -162,26 +190,6 @@ private:
     planned.recomputable = isForward(op) && isa<Recomputable>(op);
     addVisitors(planned);
     problem.ops.push_back(std::move(planned));
-  }
-
-  /// The last op that touches a gradient sends it home, where it is used until compute waits for that.
-  void addUsesAtHome(func::FuncOp step) {
-    for (auto [b, buffer] : llvm::enumerate(problem.buffers))
-      if (buffer.born)
-        for (planner::Op &op : llvm::reverse(problem.ops))
-          if (llvm::is_contained(op.reads, b) || llvm::is_contained(op.writes, b)) {
-            op.sends.push_back(static_cast<int>(b));
-            break;
-          }
-    int position = 0;
-    for (Operation &op : step.getBody().front()) {
-      position += positions.contains(&op);
-      auto await = dyn_cast<AwaitOp>(op);
-      auto update = await ? await.getHandle().getDefiningOp<UpdateOp>() : UpdateOp();
-      auto sent = update ? update.getGradient().getDefiningOp<OffloadOp>() : OffloadOp();
-      if (const int buffer = sent ? bufferOf[storages.of(sent.getX())] : -1; buffer >= 0)
-        problem.buffers[buffer].usedBefore = position;
-    }
   }
 
   /// What comes from a variable's home for this op is there when it runs, as if it had made it. When the op runs again
