@@ -45,7 +45,7 @@ train.variable @"s/sum" role(gradient) init(zero) : tensor<64x64xf32>
 // CHECK: rule(sgd) {{.*}} : tensor<64x64xf32>
 
 // SCHED: sched.copy d2h %w_grad -> %w_grad_host
-// SCHED: sched.wait home %w_ready
+// SCHED: sched.wait home %{{.*}}_host_copied
 // SCHED: sched.run home "update" ins(%w_grad_host : tensor<64x64xf32>, {{.*}} outs(%w : tensor<64x64xf32>, %w_exp_avg : tensor<64x64xf32>, %w_exp_avg_sq : tensor<64x64xf32>)
 // SCHED: sched.wait compute
 func.func @step(%x: tensor<64x64xf32>, %y: tensor<64x64xf32>) -> tensor<f32> {
