@@ -53,6 +53,8 @@ private:
   void decode(train::DecodeOp op);
   void together(Operation *op);
   void atHome(train::UpdateOp op);
+  void waitForAll(Location loc, Stream stream, ArrayRef<int> touched,
+                  ArrayRef<llvm::DenseMap<int, Recorded> *> pending);
   void kernel(Operation *op);
   LogicalResult checkContent(Operation *op);
 
@@ -142,6 +144,15 @@ void Scheduler::decode(train::DecodeOp op) {
   copiedIn[target] = clocks.record(loc, Stream::Codec, storages[target].name + "_ready");
 }
 
+/// For what each of `pending` knows of these storages.
+void Scheduler::waitForAll(Location loc, Stream stream, ArrayRef<int> touched,
+                           ArrayRef<llvm::DenseMap<int, Recorded> *> pending) {
+  for (int storage : touched)
+    for (const auto *list : pending)
+      if (auto found = list->find(storage); found != list->end())
+        clocks.wait(loc, stream, found->second);
+}
+
 /// After all that compute and copies have done to what it touches; compute then waits for it where it touches that
 /// next.
 void Scheduler::together(Operation *op) {
@@ -149,10 +160,7 @@ void Scheduler::together(Operation *op) {
   const Location loc = op->getLoc();
   clocks.waitForCompute(loc, Stream::Communication, storages[writes.front()].name + "_ready");
   for (const SmallVector<int> &touched : {reads, writes})
-    for (int storage : touched)
-      for (const auto *pending : {&copiedIn, &copyingOut})
-        if (auto found = pending->find(storage); found != pending->end())
-          clocks.wait(loc, Stream::Communication, found->second);
+    waitForAll(loc, Stream::Communication, touched, {&copiedIn, &copyingOut});
   run(op, Stream::Communication);
   const Recorded done = clocks.record(loc, Stream::Communication, storages[writes.front()].name + "_done");
   for (int storage : reads)
@@ -168,10 +176,7 @@ void Scheduler::atHome(train::UpdateOp op) {
   const Location loc = op.getLoc();
   if (!function.getOps<train::CheckGradientsOp>().empty())
     clocks.waitForCompute(loc, Stream::Home, storages[writes.front()].name + "_checked");
-  for (int storage : storages.reads(op))
-    for (const auto *pending : {&packed, &fetched})
-      if (auto found = pending->find(storage); found != pending->end())
-        clocks.wait(loc, Stream::Home, found->second);
+  waitForAll(loc, Stream::Home, storages.reads(op), {&packed, &fetched});
   run(op, Stream::Home);
   const Recorded done = clocks.record(loc, Stream::Home, storages[writes.front()].name + "_updated");
   for (int storage : writes)
