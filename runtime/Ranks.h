@@ -72,6 +72,13 @@ public:
   /// called with a line about it, in one of the ranks, on any thread. Where `asked` says that somebody has asked this
   /// process to end, as launchers do once a rank is gone, it is called with what is waited for.
   virtual void watch(std::function<void(const std::string &line)> say, std::function<bool()> asked) = 0;
+  /// What this process has waited for so long that a line should say so, once among the ranks that wait for one: "rank
+  /// 0 on node6 waits for the sum over all ranks of 'conv1' in step 12 from rank 2 on node7", or nothing: "". Any
+  /// thread.
+  virtual std::string whatWaits() { return ""; }
+  /// Ends all ranks at once, with a line about this one, for a process that cannot end by itself since one of its
+  /// threads stands still. Any thread.
+  [[noreturn]] virtual void endAll(const std::string &line) = 0;
   /// Tells the others that this rank ends with an error, which they do without a line.
   virtual void fail() noexcept = 0;
   /// All ranks have done with one another. What does not call it has failed.

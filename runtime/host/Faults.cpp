@@ -25,6 +25,8 @@ Faults Faults::fromEnvironment() {
   faults.truncate = variableIs("SLUICE_FAULT", "truncate");
   if (const char *seed = getenv("SLUICE_DELAY"); seed && *seed)
     faults.delaySeed = strtoull(seed, nullptr, 10);
+  if (const char *fault = getenv("SLUICE_FAULT"); fault && strncmp(fault, "hang:", 5) == 0)
+    faults.hangAt = strtoull(fault + 5, nullptr, 10);
   return faults;
 }
 

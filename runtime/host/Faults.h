@@ -4,6 +4,7 @@
 //   SLUICE_POISON=1         released bytes become NaN, writes outside the arenas are found
 //   SLUICE_DELAY=SEED       half of all tasks of all streams start late by up to half a millisecond, drawn from
 //                           (SEED, stream, task)
+//   SLUICE_FAULT=hang:N     of the stream of ops the first task from the Nth on never ends
 //   SLUICE_FAULT=truncate   the file of --offload-to is cut short once it is there
 //   SLUICE_FAULT=processor  the processor lacks what the runtime is compiled for, see Processor.cpp
 // None of them may change a bit of what a correct program computes.
@@ -17,7 +18,7 @@ namespace sluice {
 
 struct Faults {
   bool poison = false, truncate = false;
-  std::optional<uint64_t> delaySeed;
+  std::optional<uint64_t> delaySeed, hangAt;
   static Faults fromEnvironment();
 };
 

@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <unistd.h>
 
 namespace sluice {
 
@@ -60,6 +61,8 @@ void Stream::Impl::execute(Task &task) {
   adoptThreadCount();
   const double start = session.now();
   note(task, start);
+  while (task.op && id == StreamId::Compute && session.faults.hangAt && finished >= *session.faults.hangAt)
+    pause();
   try {
     task.work();
   } catch (...) {
@@ -72,8 +75,9 @@ void Stream::Impl::execute(Task &task) {
   }
 }
 
-void Stream::Impl::watch() {
+void Stream::Impl::watch(double late) {
   std::unique_lock<std::mutex> lock(runningMutex);
+  running.start += late;
   const auto [node, op, start] = running;
   const double seconds = session.now() - start;
   if (!op || seconds < reported)
@@ -85,21 +89,25 @@ void Stream::Impl::watch() {
 
 void Stream::Impl::await(std::unique_lock<std::mutex> &lock, uint64_t target) {
   const std::chrono::duration<double> look(std::min(1.0, session.patience));
+  double looked = session.now();
   while (finished < target) {
     wanted = std::min(wanted, target);
     if (session.patience <= 0) {
       drained.wait(lock);
     } else if (drained.wait_for(lock, look) == std::cv_status::timeout) {
       lock.unlock();
-      session.watch();
+      // A process that was stopped itself has not run for so long.
+      const double now = session.now(), late = std::max(0.0, now - looked - 2 * look.count());
+      looked = now;
+      session.watch(late);
       lock.lock();
     }
   }
 }
 
-void Session::Impl::watch() {
+void Session::Impl::watch(double late) {
   for (Stream::Impl *stream : watched)
-    stream->watch();
+    stream->watch(late);
 }
 
 void watchStreams(Session &session, double patience, OnStuck report) {

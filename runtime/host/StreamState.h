@@ -111,7 +111,8 @@ struct Session::Impl {
   double patience = 0;      ///< seconds; 0: nobody watches
   OnStuck onStuck;
   std::vector<Stream::Impl *> watched;
-  void watch();
+  /// `late`: seconds for which nobody could look.
+  void watch(double late);
 };
 
 struct Stream::Impl {
@@ -148,7 +149,7 @@ struct Stream::Impl {
     running = {task.node, task.op, start};
     reported = session.patience;
   }
-  void watch();
+  void watch(double late);
 
   /// Waits until so many tasks have finished, and looks after all streams meanwhile.
   void await(std::unique_lock<std::mutex> &lock, uint64_t target);

@@ -173,7 +173,7 @@ void MpiRanks::wait(std::vector<MPI_Request> &requests, const std::vector<int> &
 /// Launchers ask all ranks to end once one is gone, and kill them a second later. One of them says what happened: the
 /// first that waits so long and has not heard from the others by then that somebody knows.
 void MpiRanks::askToTell(int peer) {
-  if (told || rank() != (peer == 0 ? 1 : 0))
+  if (told || rank() != speakerOf(peer))
     return;
   told = true;
   {

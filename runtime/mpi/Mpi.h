@@ -30,6 +30,8 @@ public:
   void exchange(const std::vector<Message> &messages, const Awaited &awaited) override;
   void add(float *values, size_t count, const Awaited &awaited) override;
   void watch(std::function<void(const std::string &)> say, std::function<bool()> asked) override;
+  std::string whatWaits() override;
+  [[noreturn]] void endAll(const std::string &line) override;
   void fail() noexcept override;
   void finish() override;
 
@@ -52,7 +54,10 @@ private:
   void watchOthers();
   bool hearAll(bool &heardNeighbour);
   void tell(int peer, Word word);
-  void endWith(const std::string &line);
+  [[noreturn]] void endWith(const std::string &line);
+  std::string lineOfWaiting() const;
+  /// Of those that wait for that one, or for all (-1), the one that says it.
+  static int speakerOf(int peer) { return peer == 0 ? 1 : 0; }
   int neighbour(int step) const { return (rank() + step + size()) % size(); }
 
   MPI_Comm work, words;

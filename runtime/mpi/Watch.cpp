@@ -13,8 +13,8 @@
 namespace sluice {
 
 /// A rank that is silent for so long is lost.
-static constexpr std::chrono::seconds silenceOfLost{7};
-static constexpr std::chrono::milliseconds round{500}, mostOfRound{1750};
+static constexpr std::chrono::seconds silenceOfLost{6};
+static constexpr std::chrono::milliseconds round{500}, mostOfRound{1500};
 
 void MpiRanks::watch(std::function<void(const std::string &)> onLoss, std::function<bool()> wasAsked) {
   say = std::move(onLoss);
@@ -65,6 +65,17 @@ void MpiRanks::tellOthers(Word word) {
       tell(peer, word);
 }
 
+/// Under the mutex, while something is awaited.
+std::string MpiRanks::lineOfWaiting() const {
+  return text(nameOf(rank()), " waits for ", awaitedText, " from ",
+              awaitedPeer >= 0 ? nameOf(awaitedPeer) : "the other ranks");
+}
+
+std::string MpiRanks::whatWaits() {
+  const std::lock_guard<std::mutex> lock(mutex);
+  return awaitedText.empty() || rank() != speakerOf(awaitedPeer) ? "" : lineOfWaiting();
+}
+
 /// Where nobody has said by now why all are to end.
 void MpiRanks::tellWhatWaits() {
   std::string line;
@@ -72,10 +83,9 @@ void MpiRanks::tellWhatWaits() {
     const std::lock_guard<std::mutex> lock(mutex);
     if (!std::exchange(toTell, false) || isTold || awaitedText.empty())
       return;
-    line = text("asked to end while ", nameOf(rank()), " waits for ", awaitedText, " from ",
-                awaitedPeer >= 0 ? nameOf(awaitedPeer) : "the other ranks");
+    line = lineOfWaiting();
   }
-  say(line);
+  say("asked to end while " + line);
   tellOthers(Told);
 }
 
@@ -122,6 +132,11 @@ void MpiRanks::endWith(const std::string &line) {
     say(line);
   MPI_Abort(MPI_COMM_WORLD, 6);
   std::_Exit(6);
+}
+
+void MpiRanks::endAll(const std::string &line) {
+  tellOthers(Failed);
+  endWith(text(nameOf(rank()), ": ", line));
 }
 
 void MpiRanks::fail() noexcept {

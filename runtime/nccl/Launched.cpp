@@ -126,13 +126,19 @@ void LaunchedRanks::add(float *values, size_t count, const Awaited &awaited) {
   synchronize(awaited);
 }
 
-void LaunchedRanks::watch(std::function<void(const std::string &)> say, std::function<bool()>) {
-  watcher = std::thread([this, say = std::move(say)] { watchNccl(say); });
+void LaunchedRanks::watch(std::function<void(const std::string &)> onLoss, std::function<bool()>) {
+  say = std::move(onLoss);
+  watcher = std::thread([this] { watchNccl(); });
+}
+
+void LaunchedRanks::endAll(const std::string &line) {
+  say(text(nameOf(rank()), ": ", line));
+  std::_Exit(6);
 }
 
 /// Each rank finds it, and the launcher ends all with the first: one of them says it, the others a little later, if
 /// they still live.
-void LaunchedRanks::watchNccl(const std::function<void(const std::string &)> &say) {
+void LaunchedRanks::watchNccl() {
   constexpr std::chrono::milliseconds round{500};
   for (;;) {
     std::string waited;
@@ -146,8 +152,7 @@ void LaunchedRanks::watchNccl(const std::function<void(const std::string &)> &sa
     if (lost.empty())
       continue;
     std::this_thread::sleep_for(round * std::min(rank(), 3));
-    say(text(nameOf(rank()), ": ", lost, waited.empty() ? "" : "; it waited for " + waited));
-    std::_Exit(6);
+    endAll(text(lost, waited.empty() ? "" : "; it waited for " + waited));
   }
 }
 

@@ -33,12 +33,13 @@ public:
   void exchange(const std::vector<Message> &messages, const Awaited &awaited) override;
   void add(float *values, size_t count, const Awaited &awaited) override;
   void watch(std::function<void(const std::string &)> say, std::function<bool()> asked) override;
-  void fail() noexcept override { stopWatching(); } // the launcher ends the others
+  [[noreturn]] void endAll(const std::string &line) override; // the launcher ends the others
+  void fail() noexcept override { stopWatching(); }           // the launcher ends the others
   void finish() override;
 
 private:
   void setWaiting(const Awaited &awaited);
-  void watchNccl(const std::function<void(const std::string &)> &say);
+  void watchNccl();
   void stopWatching() noexcept;
   char *staged(size_t bytes);
   void copy(void *to, const void *from, size_t bytes);
@@ -52,6 +53,7 @@ private:
   std::string awaitedText;
   bool over = false;
   std::condition_variable wake;
+  std::function<void(const std::string &)> say;
   std::thread watcher;
 };
 

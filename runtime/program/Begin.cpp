@@ -5,9 +5,11 @@
 #include "runtime/Errors.h"
 #include "runtime/Kernels.h"
 #include "runtime/Printable.h"
+#include "runtime/Ranks.h"
 #include "runtime/Watchdog.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <sys/stat.h>
 #include <thread>
@@ -39,15 +41,25 @@ std::unique_ptr<Session> openSession(const Program &program, size_t deviceBytes,
 }
 
 /// A kernel that runs for a hundred times what the longest one was predicted to take will hardly end; who waits for it
-/// learns which one it is.
+/// learns which one it is. Of several ranks the one that it belongs to ends all, as one that stands still does; those
+/// that wait for it meanwhile, or for one that is slow, say for which.
 static void watch(Session &session, const Program &program, std::function<void(const std::string &)> say) {
   const double longest = program.predictedSecondsOfLongest;
-  watchStreams(session, std::max(10.0, 100 * longest),
-               [say = std::move(say), longest](const char *, const Node &node, const char *op, double seconds) {
+  Ranks *ranks = session.ranks;
+  watchStreams(session, std::max(ranks ? 6.0 : 10.0, 100 * longest),
+               [say = std::move(say), longest, ranks](const char *, const Node &node, const char *op, double seconds) {
+                 if (ranks && factsOf(node.role).together) {
+                   if (const std::string line = ranks->whatWaits(); !line.empty())
+                     say(text(line, ", for ", std::lround(seconds), " s by now"));
+                   return;
+                 }
                  char times[96];
                  std::snprintf(times, sizeof times, "%.0f s, no kernel or copy was predicted to take more than %.3g",
                                seconds, longest);
-                 say(text("node '", nameOf(node), "' (", op, ") has been running for ", times));
+                 const std::string line = text("node '", nameOf(node), "' (", op, ") has been running for ", times);
+                 if (ranks)
+                   ranks->endAll(line);
+                 say(line);
                });
 }
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Kills and stops random ranks of runs, and looks how all others end.
+"""Kills, stops and hangs random ranks of runs, and looks how all others end.
 
     tools/bench/rank_failures.py [--sluicec build/bin/sluicec] [--runs 20] [--ranks 3] [--seed 1]
 
-Each run trains a tiny model, until a random rank gets SIGKILL, SIGSTOP or SIGTERM at a random step; after the first two it goes on from its last checkpoint,
-to the end, and has to leave the bits of one that nothing happened to. Prints for each signal how long the slowest took from the signal to the end of
+Each run trains a tiny model, until a random rank gets SIGKILL, SIGSTOP or SIGTERM at a random step, or a random one of its ops does not end (hang); then it goes on from its last checkpoint,
+to the end, and has to leave the bits of one that nothing happened to. Prints for each how long the slowest took from there (of a hang: from the last line of the log) to the end of
 mpirun and of all ranks, how many runs said in one line which rank was lost or waited for, and how many processes were left."""
 import argparse
 import json
@@ -26,6 +26,9 @@ ENVIRONMENT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": 
                "OMPI_MCA_btl_vader_single_copy_mechanism": "none"}
 
 
+TASKS = 20  # of the stream of ops in a step of tiny/mlp, about
+
+
 def disturb(command, log, name, rank, step):
     """Seconds to the end, what it said, processes left."""
     with tempfile.TemporaryFile() as said:
@@ -36,13 +39,22 @@ def disturb(command, log, name, rank, step):
             time.sleep(0.005)
         ranks = end_rank.ranks_of(process.pid)
         handles = [end_rank.handle_of(pid) for pid in ranks.values()]
-        begin = time.monotonic()
-        os.kill(ranks[rank], getattr(signal, name))
+        begin = time.time()
+        if name != "hang":
+            os.kill(ranks[rank], getattr(signal, name))
         process.wait()
         left = end_rank.left_of(handles)
-        seconds = time.monotonic() - begin
+        seconds = time.time() - (log.stat().st_mtime if name == "hang" else begin)
         said.seek(0)
         return seconds, said.read().decode(errors="replace"), left
+
+
+def hanging(train, more, rank, ranks, step):
+    """The command of which that rank hangs at about that step: MPI's launcher takes a part for each rank with an environment of its own."""
+    launcher, program = train[:train.index("-n")], [*train[train.index("-n") + 2:], *more]
+    parts = [[*(launcher if one == 0 else [":"]), "-n", "1", *(["env", f"SLUICE_FAULT=hang:{step * TASKS}"] if one == rank else []), *program]
+             for one in range(ranks)]
+    return [word for part in parts for word in part]
 
 
 def main():
@@ -66,9 +78,11 @@ def main():
         whole = (folder / "whole/checkpoint.safetensors").read_bytes()
         results = {}
         for number in range(options.runs):
-            name, rank, step = draw.choice(["SIGKILL", "SIGSTOP", "SIGTERM"]), draw.randrange(options.ranks), draw.randrange(200, 2000)
+            name, rank, step = draw.choice(["SIGKILL", "SIGSTOP", "SIGTERM", "hang"]), draw.randrange(options.ranks), draw.randrange(200, 2000)
             run, log = folder / f"run{number}", folder / f"{number}.jsonl"
-            seconds, said, left = disturb([*train, "--checkpoint", run, "--log", log], log, name, rank, step)
+            more = ["--checkpoint", run, "--log", log]
+            command = hanging(train, more, rank, options.ranks, step) if name == "hang" else [*train, *more]
+            seconds, said, left = disturb(command, log, name, rank, min(step, 100) if name == "hang" else step)
             subprocess.run([*train, "--checkpoint", run, "--resume", run], **quiet)
             same = (run / "checkpoint.safetensors").read_bytes() == whole
             lines = [line for line in said.splitlines() if ("mlp: error: " in line and "rank" in line) or "interrupted after step" in line]

@@ -7,7 +7,7 @@
 Programs for one process, alone and while other cores have as much to do, and for several with ordered sums and with fast ones, as one rank and as RANKS of them, and with shares of states, of gradients and of parameters, run one
 after the other, ROUNDS times. A figure is the fastest step of all rounds, the first one of each left out: other work can only add to it. Prints a row for each, with the bytes that a
 program announced, those that it touched, and those that its whole process had resident at most. --torch also runs PyTorch's ResNet-50 (ranks_torch.py), by DDP and by FSDP. --priority runs what is measured, and
-that alone, at this real-time priority."""
+that alone, at this real-time priority; sums of a rank on one core then wait until its computation gives the core away."""
 import argparse
 import json
 import os
@@ -17,8 +17,7 @@ import subprocess
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-ENVIRONMENT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_btl": "self,vader",
-               "OMPI_MCA_btl_vader_single_copy_mechanism": "none"}
+ENVIRONMENT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
 PRIORITY = []  # what stands before measured commands

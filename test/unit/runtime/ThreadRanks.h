@@ -52,6 +52,7 @@ public:
     }
   }
   void watch(std::function<void(const std::string &)>, std::function<bool()>) override {}
+  [[noreturn]] void endAll(const std::string &line) override { throw std::runtime_error(line); }
   void fail() noexcept override {}
   void finish() override {}
 
