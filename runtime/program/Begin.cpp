@@ -49,7 +49,8 @@ static void watch(Session &session, const Program &program, std::function<void(c
   watchStreams(session, std::max(ranks ? 6.0 : 10.0, 100 * longest),
                [say = std::move(say), longest, ranks](const char *, const Node &node, const char *op, double seconds) {
                  if (ranks && factsOf(node.role).together) {
-                   if (const std::string line = ranks->whatWaits(); !line.empty())
+                   // A rank that is lost is found by then.
+                   if (const std::string line = ranks->whatWaits(); seconds >= 10 && !line.empty())
                      say(text(line, ", for ", std::lround(seconds), " s by now"));
                    return;
                  }

@@ -38,4 +38,6 @@ ip -n sluice-b link set cable down
 begin=$SECONDS
 while [ -n "$(ranks)" ] && [ $((SECONDS - begin)) -lt 30 ]; do sleep 0.1; done
 echo "a cable that was cut: ranks left after $((SECONDS - begin)) s: $(ranks | wc -l)"
+# What they said comes through the launcher.
+for _ in $(seq 50); do grep -aq 'resnet: error: ' "$work/out" && break || sleep 0.1; done
 grep -ao 'resnet: error: .*' "$work/out" || tail -n 3 "$work/out"
