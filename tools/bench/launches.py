@@ -22,6 +22,7 @@ EPILOGUES = "epilogues of convolutions"
 PRODUCT_KERNELS = ("conv", "matmul", "attention")
 SINGLE = {"Reorder", "UpdateStatistics", "MaxPool", "AveragePool", "Softmax", "Slab", "Lrn", "Resize", "BatchNormStatistics", "LayerNorm", "SumTo",
           "BroadcastTo", "Embedding", "Dropout", "LossAndGradient"}  # one launch a call
+ID_TILE = 1024  # ids that a block orders, runtime/cuda/Cut.h
 GATHERED = 48  # tensors of one launch, runtime/Gather.h
 SEVERAL = {"Lamb": 3, "GradientNorm": 2}
 
@@ -117,9 +118,13 @@ class Run:
                 total += 2 if method == "forward" else 1
             elif method == "checkGradients":
                 total += 1 + (arguments.count("<in ") + GATHERED - 1) // GATHERED
+            elif kernel == "Embedding" and method == "backward":  # fills, orders tiles, merges them, adds
+                total += 3 + ((self.ins[1][1] // WIDTH["i64"] - 1) // ID_TILE).bit_length()
+            elif method == "clear":  # a fill
+                pass
             elif kernel in SEVERAL:
                 total += SEVERAL[kernel]
-            elif kernel in SINGLE or method in UPDATES or method == "clear":
+            elif kernel in SINGLE or method in UPDATES:
                 total += 1
             else:
                 raise SystemExit(f"launches.py: no rule for {kernel or method}.{method}")
