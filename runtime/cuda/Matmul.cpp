@@ -1,151 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products through cuBLASLt, which thinks in columns: a row-major c = a b is its c' = b' a'. The bias is
-// cuBLASLt's epilogue where it is one row, its matrix to add to where it is one of floats like the result, else a
-// kernel of ours. Leading dimensions become one strided batch where both factors walk them evenly; what remains is a
-// loop. Sums of halves are f32 and stored as halves or as they are; the epilogue's bias has the result's type. The
-// algorithm is the first of cuBLASLt's own ranking that fits the workspace and adds in a fixed order.
+// Matrix products through cuBLASLt (ProductPlan.h). The bias is its epilogue where it is one row, its matrix to add to
+// where it is one of floats like the result, else a kernel of ours. Leading dimensions become one strided batch where
+// both factors walk them evenly; what remains is a loop. Sums of halves are f32 and stored as halves or as they are;
+// the epilogue's bias has the result's type.
 #include "runtime/cuda/Cut.h"
 #include "runtime/cuda/Device.h"
 #include "runtime/cuda/Launch.h"
+#include "runtime/cuda/ProductPlan.h"
 #include "runtime/cuda/Reduce.h"
-#include "runtime/kernels/MatmulShape.h"
-
-#include <cublasLt.h>
 
 namespace sluice {
-
-namespace {
-
-void check(cublasStatus_t status, const char *node, const char *what) {
-  if (status != CUBLAS_STATUS_SUCCESS)
-    throw DeviceError(std::string("CUDA cuBLASLt cannot ") + what + " '" + node +
-                      "': " + cublasLtGetStatusString(status));
-}
-
-cudaDataType typeOf(DataType type) {
-  return type == DataType::BF16 ? CUDA_R_16BF : type == DataType::F16 ? CUDA_R_16F : CUDA_R_32F;
-}
-
-/// A description that ends with its scope.
-template <typename Handle, cublasStatus_t (*Destroy)(Handle)> struct Owned {
-  Handle handle = nullptr;
-  Owned() = default;
-  Owned(const Owned &) = delete;
-  Owned &operator=(const Owned &) = delete;
-  ~Owned() {
-    if (handle)
-      Destroy(handle);
-  }
-};
-using Layout_ = Owned<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>;
-using Operation = Owned<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy>;
-using Preference = Owned<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy>;
-
-} // namespace
 
 struct Matmul::Impl {
   /// Owned by the kernel and by the list of what is to be built.
   struct Plan : Buildable {
     void build() override;
-    void describe(Layout_ &layout, DataType type, int64_t rows, int64_t columns, int64_t batchStride) const;
-    /// Of products with an extent of one PyTorch found cuBLASLt's ranking to fail once there is a bias.
-    bool epilogue() const { return shape.rowBias && std::min({shape.m, shape.n, shape.k}) > 1; }
-    void choose();
+    bool epilogue() const { return task.epilogue == ProductEpilogue::Bias; }
 
     const char *node = nullptr;
-    MatmulShape shape;
-    bool transposeA = false, transposeB = false, built = false;
-    size_t workspace = 0;
-    Precision precision = Precision::FP32;
-    DataType factors = DataType::F32, result = DataType::F32;
-    Operation operation;
-    Layout_ a, b, c;
-    cublasLtMatmulAlgo_t algorithm{};
+    ProductTask task;
+    std::unique_ptr<ProductPlan> product;
   };
   std::shared_ptr<Plan> plan;
   float alpha = 1;
 };
 
-void Matmul::Impl::Plan::describe(Layout_ &layout, DataType type, int64_t rows, int64_t columns,
-                                  int64_t batchStride) const {
-  check(cublasLtMatrixLayoutCreate(&layout.handle, typeOf(type), static_cast<uint64_t>(rows),
-                                   static_cast<uint64_t>(columns), rows),
-        node, "describe");
-  const auto count = static_cast<int32_t>(shape.batch);
-  check(cublasLtMatrixLayoutSetAttribute(layout.handle, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count), node,
-        "describe");
-  check(cublasLtMatrixLayoutSetAttribute(layout.handle, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &batchStride,
-                                         sizeof batchStride),
-        node, "describe");
-}
-
 void Matmul::Impl::Plan::build() {
-  if (built)
+  if (product)
     return;
-  const auto compute = precision == Precision::TF32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
-  check(cublasLtMatmulDescCreate(&operation.handle, compute, CUDA_R_32F), node, "describe");
-  auto set = [&](cublasLtMatmulDescAttributes_t attribute, const auto &value) {
-    check(cublasLtMatmulDescSetAttribute(operation.handle, attribute, &value, sizeof value), node, "describe");
-  };
-  // In columns: b is the left factor and a the right one.
-  set(CUBLASLT_MATMUL_DESC_TRANSA, transposeB ? CUBLAS_OP_T : CUBLAS_OP_N);
-  set(CUBLASLT_MATMUL_DESC_TRANSB, transposeA ? CUBLAS_OP_T : CUBLAS_OP_N);
-  if (epilogue()) {
-    set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
-    // Calls set their own; the ranking only looks at its alignment.
-    set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, reinterpret_cast<const void *>(size_t(64)));
-  }
-  describe(b, factors, transposeB ? shape.k : shape.n, transposeB ? shape.n : shape.k, shape.strideB);
-  describe(a, factors, transposeA ? shape.m : shape.k, transposeA ? shape.k : shape.m, shape.strideA);
-  describe(c, result, shape.n, shape.m, shape.m * shape.n);
-  choose();
-  built = true;
-}
-
-void Matmul::Impl::Plan::choose() {
-  Preference preference;
-  check(cublasLtMatmulPreferenceCreate(&preference.handle), node, "plan");
-  auto set = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto &value) {
-    check(cublasLtMatmulPreferenceSetAttribute(preference.handle, attribute, &value, sizeof value), node, "plan");
-  };
-  set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<uint64_t>(workspace));
-  // Parts of a sum may be added in f32, and not where other parts add.
-  set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
-      static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_MASK & ~CUBLASLT_REDUCTION_SCHEME_INPLACE &
-                            ~(isHalf(result) ? CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE : 0)));
-  // Slots begin at multiples of 64 bytes, matrices of a batch wherever the one before ends.
-  auto alignment = [&](DataType type, int64_t elements) {
-    const auto width = static_cast<int64_t>(byteWidth(type));
-    return static_cast<uint32_t>(shape.batch * shape.loops == 1 ? 64 : elements * width % 16 == 0 ? 16 : width);
-  };
-  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment(factors, shape.k * shape.n));
-  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment(factors, shape.m * shape.k));
-  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment(result, shape.m * shape.n));
-  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment(result, shape.m * shape.n));
-  cublasLtMatmulHeuristicResult_t found{};
-  int count = 0;
-  const cublasStatus_t status =
-      cublasLtMatmulAlgoGetHeuristic(Device::get().blas, operation.handle, b.handle, a.handle, c.handle, c.handle,
-                                     preference.handle, 1, &found, &count);
-  if (status != CUBLAS_STATUS_SUCCESS || count == 0)
+  std::string reason;
+  product = ProductPlan::choose(node, task, reason);
+  if (!product)
     throw MemoryNotAvailable(std::string("CUDA cuBLASLt has no algorithm for '") + node + "' (" +
-                             std::to_string(shape.m) + "x" + std::to_string(shape.k) + "x" + std::to_string(shape.n) +
-                             ") within a workspace of " + std::to_string(workspace) +
-                             " bytes; compile with a larger --workspace-limit");
-  algorithm = found.algo;
+                             std::to_string(task.shape.m) + "x" + std::to_string(task.shape.k) + "x" +
+                             std::to_string(task.shape.n) + ") within a workspace of " +
+                             std::to_string(task.workspace) + " bytes; compile with a larger --workspace-limit");
 }
 
 Matmul::Matmul(Node node, Shape a, Shape b, Shape c, MatmulOptions options)
     : Kernel(node), impl(std::make_unique<Impl>()) {
   auto plan = std::make_shared<Impl::Plan>();
   plan->node = node;
-  plan->shape = MatmulShape(node, a, b, c, options.transposeA, options.transposeB, options.beta, options.bias);
-  plan->shape.addToMatrix(options.alpha, options.result);
-  plan->transposeA = options.transposeA, plan->transposeB = options.transposeB;
-  plan->precision = precision();
-  plan->factors = options.factors, plan->result = options.result;
+  ProductTask &task = plan->task;
+  task.shape = MatmulShape(node, a, b, c, options.transposeA, options.transposeB, options.beta, options.bias);
+  task.shape.addToMatrix(options.alpha, options.result);
+  task.transposeA = options.transposeA, task.transposeB = options.transposeB;
+  task.precision = precision();
+  task.factors = options.factors, task.result = options.result;
+  // Of products with an extent of one PyTorch found cuBLASLt's ranking to fail once there is a bias.
+  if (task.shape.rowBias && std::min({task.shape.m, task.shape.n, task.shape.k}) > 1)
+    task.epilogue = ProductEpilogue::Bias;
   workspace = static_cast<size_t>(cuda::matmulScratch(grantedWorkspace(options.algorithm), a, b, c));
-  plan->workspace = workspace;
+  task.workspace = workspace;
   impl->plan = plan;
   impl->alpha = options.alpha;
   buildLater(plan);
@@ -161,27 +67,23 @@ void Matmul::run(Stream &stream, const Tensor &a, const Tensor &b, const Tensor 
   char *pc = stream.data<char>(c);
   void *pad = stream.address(scratch);
   Impl::Plan &plan = *impl->plan;
-  const MatmulShape &shape = plan.shape;
-  assert((!shape.rowBias || bias.type == plan.result) && "a row has the result's type");
-  const auto width = static_cast<int64_t>(byteWidth(plan.factors)),
-             resultWidth = static_cast<int64_t>(byteWidth(plan.result));
-  const float added = shape.adds ? 1 : 0;
+  const ProductTask &task = plan.task;
+  const MatmulShape &shape = task.shape;
+  assert((!shape.rowBias || bias.type == task.result) && "a row has the result's type");
+  const auto width = static_cast<int64_t>(byteWidth(task.factors)),
+             resultWidth = static_cast<int64_t>(byteWidth(task.result));
   stream.launch(node, "matmul", [&] {
     plan.build();
-    if (plan.epilogue())
-      check(cublasLtMatmulDescSetAttribute(plan.operation.handle, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &pBias,
-                                           sizeof pBias),
-            node, "run");
     for (int64_t i = 0; i < shape.loops; ++i) {
-      char *to = pc + i * shape.batch * shape.m * shape.n * resultWidth;
-      check(cublasLtMatmul(Device::get().blas, plan.operation.handle, &impl->alpha, pb + shape.offsetB(i) * width,
-                           plan.b.handle, pa + shape.offsetA(i) * width, plan.a.handle, &added, shape.adds ? pBias : to,
-                           plan.c.handle, to, plan.c.handle, &plan.algorithm, pad, plan.workspace, native(stream)),
-            node, "run");
+      ProductTensors at{pa + shape.offsetA(i) * width, pb + shape.offsetB(i) * width,
+                        pc + i * shape.batch * shape.m * shape.n * resultWidth, pad};
+      at.addend = shape.adds ? pBias : nullptr;
+      at.vector = pBias;
+      plan.product->run(node, native(stream), impl->alpha, at);
     }
     if (shape.ownBias || (shape.rowBias && !plan.epilogue()))
-      addBias(native(stream), plan.result, pc, shape.rows, shape.n,
-              {shape.rowBias ? plan.result : DataType::F32, pBias, shape.biasRows, shape.biasRowStep,
+      addBias(native(stream), task.result, pc, shape.rows, shape.n,
+              {shape.rowBias ? task.result : DataType::F32, pBias, shape.biasRows, shape.biasRowStep,
                shape.biasColumnStep, shape.beta});
   });
 }
