@@ -48,6 +48,26 @@ def Train_ConvBackwardWeightOp : Train_GradientOp<"conv_backward_weight", [Train
       DenseI64ArrayAttr:$dilations, I64Attr:$group);
   let results = (outs Train_Real:$dw, Optional<Train_Vector>:$dbias);
 }
+def Train_MatmulGeluBackwardOp : Train_GradientOp<"matmul_gelu_backward", [Train_OwnKernel, DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionPreference"]>,
+    DeclareOpInterfaceMethods<Train_Costed, ["flops", "work"]>]> {
+  let extraClassDeclaration = Train_KernelFacts<"FullyConnected", object = "_dx", results = ["_dx", "_db"]>.decl;
+  let summary = "a matrix product that is the gradient of train.gelu by tanh, times its slope at x, and the sum of that over its rows";
+  let description = [{
+    dx = train.gelu_backward (train.matmul a, b), x. Created by fuse-epilogues, for floats of 16 bits on cuda alone; dbias, where somebody reads the sum, is
+    rounded to 16 bits.
+
+    - C1: train.matmul maps a and b to dx, of rank 2; x has its shape, dbias is [N].
+    - C2: the last extents of a, b and x are multiples of 8, the others more than 1.
+
+    ```mlir
+    %dx, %db = train.matmul_gelu_backward %dy, %w, %x {transpose_a = false, transpose_b = false}
+        : (tensor<16x512xf32>, tensor<512x64xf32>, tensor<16x64xf32>) -> (tensor<16x64xf32>, tensor<64xf32>)
+    ```
+  }];
+  let arguments = (ins Train_Real:$a, Train_Real:$b, Train_Real:$x, DefaultValuedAttr<BoolAttr, "false">:$transpose_a,
+      DefaultValuedAttr<BoolAttr, "false">:$transpose_b);
+  let results = (outs Train_Real:$dx, Optional<Train_Real>:$dbias);
+}
 def Train_AttentionBackwardOp : Train_GradientOp<"attention_backward", [Train_OwnKernel,
     DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionPreference", "isOperandWide"]>, DeclareOpInterfaceMethods<Train_Costed, ["flops", "work"]>]> {
   let extraClassDeclaration = Train_AttentionMasks.decl # Train_KernelFacts<"FullyConnected", results = ["_dq", "_dk", "_dv"]>.decl;

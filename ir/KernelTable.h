@@ -13,6 +13,7 @@
 #include "runtime/Embedding.h"
 #include "runtime/KeyCache.h"
 #include "runtime/LossAndGradient.h"
+#include "runtime/MatmulGelu.h"
 #include "runtime/Recurrence.h"
 #include "runtime/Selection.h"
 #include "runtime/Update.h"
@@ -201,6 +202,12 @@ struct Matmul : MatmulOptions {
   KERNEL_OPTIONS(Matmul, transposeA, transposeB, alpha, beta, bias, algorithm, factors, result)
 };
 
+struct MatmulGelu : MatmulGeluOptions {
+  Shape a, b, c;
+  KERNEL_ARGUMENTS(MatmulGelu, a, b, c)
+  KERNEL_OPTIONS(MatmulGelu, transposeA, transposeB, bias, gradient, algorithm, type)
+};
+
 struct MaxPool {
   Shape x, y;
   Window window;
@@ -307,9 +314,9 @@ using KernelTable =
                arguments::CachedAttention, arguments::CancellationCheck, arguments::Conv, arguments::ConvNorm,
                arguments::CtcLoss, arguments::Dequantize, arguments::Embedding, arguments::GradientNorm,
                arguments::Lamb, arguments::LayerNorm, arguments::Loss, arguments::LossAndGradient, arguments::Lrn,
-               arguments::Mask, arguments::Matmul, arguments::MaxPool, arguments::Packing, arguments::Pick,
-               arguments::QuantizedMatmul, arguments::Recurrence, arguments::Reorder, arguments::Resize,
-               arguments::SharesNorm, arguments::Slab, arguments::Softmax, arguments::StoredRows, arguments::SumTo,
-               arguments::SynchronizedNorm, arguments::Top, arguments::UpdateStatistics>;
+               arguments::Mask, arguments::Matmul, arguments::MatmulGelu, arguments::MaxPool, arguments::Packing,
+               arguments::Pick, arguments::QuantizedMatmul, arguments::Recurrence, arguments::Reorder,
+               arguments::Resize, arguments::SharesNorm, arguments::Slab, arguments::Softmax, arguments::StoredRows,
+               arguments::SumTo, arguments::SynchronizedNorm, arguments::Top, arguments::UpdateStatistics>;
 
 } // namespace sluice

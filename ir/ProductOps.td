@@ -75,6 +75,27 @@ def Train_MatmulOp : Train_ForwardOp<"matmul", [Train_OwnKernel, DeclareOpInterf
   let results = (outs Train_Real:$y);
 }
 
+def Train_MatmulGeluOp : Train_Op<"matmul_gelu", [Train_OwnKernel, DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionPreference"]>,
+    Pure, DeclareOpInterfaceMethods<Train_Costed, ["flops", "work"]>, Train_Recomputable, InferTypeOpAdaptorWithIsCompatible]> {
+  let extraClassDeclaration = Train_KernelFacts<"FullyConnected", object = "_gelu", results = ["_gelu", ""]>.decl;
+  let summary = "a matrix product, and train.gelu by tanh of it, without reading it again";
+  let description = [{
+    Created by fuse-epilogues from train.matmul and train.gelu, for floats of 16 bits on cuda alone. y is taken of what x is before it is rounded, so that
+    train.gelu of x is near to y and not its bits: what computes y again is this op.
+
+    - C1: train.matmul maps a, b and bias to x, of rank 2; bias is [N].
+    - C2: the last extents of a, b and x are multiples of 8, the others more than 1.
+
+    ```mlir
+    %y, %x = train.matmul_gelu %a, %w, %b {transpose_a = false, transpose_b = true}
+        : (tensor<16x512xf32>, tensor<64x512xf32>, tensor<64xf32>) -> (tensor<16x64xf32>, tensor<16x64xf32>)
+    ```
+  }];
+  let arguments = (ins Train_Real:$a, Train_Real:$b, Optional<Train_Real>:$bias, DefaultValuedAttr<BoolAttr, "false">:$transpose_a,
+      DefaultValuedAttr<BoolAttr, "false">:$transpose_b);
+  let results = (outs Train_Real:$y, Train_Real:$x);
+}
+
 def Train_QuantizedMatmulOp : Train_Op<"quantized_matmul", [Train_OwnKernel, Pure, Train_Recomputable,
     DeclareOpInterfaceMethods<Train_PrecisionAware, ["precisionPreference", "isOperandWide", "mayStoreWide"]>,
     DeclareOpInterfaceMethods<Train_Costed, ["flops", "work"]>]> {

@@ -35,6 +35,50 @@ INFER(MatmulOp) {
   return success();
 }
 
+template <typename Op> static MatmulOp::Properties productOf(MLIRContext *context, Op op) {
+  Builder b(context);
+  MatmulOp::Properties p;
+  p.transpose_a = op.getTransposeAAttr(), p.transpose_b = op.getTransposeBAttr();
+  p.alpha = p.beta = b.getF32FloatAttr(1);
+  return p;
+}
+
+/// C2 of products with Gelu: rows are whole multiples of 16 bytes once they are halves.
+static bool hasWholeRows(ArrayRef<Value> matrices) {
+  return llvm::all_of(matrices, [](Value m) {
+    return ranked(m).getRank() == 2 && extents(m).front() > 1 && extents(m).back() > 1 && extents(m).back() % 8 == 0;
+  });
+}
+
+INFER(MatmulGeluOp) {
+  SmallVector<Value> operands{op.getA(), op.getB()};
+  if (op.getBias())
+    operands.push_back(op.getBias());
+  MatmulOp::Adaptor product(operands, DictionaryAttr::get(context), productOf(context, op));
+  if (failed(MatmulOp::inferReturnTypes(context, loc, product, types))) // C1
+    return failure();
+  auto x = cast<RankedTensorType>(types.front());
+  if (op.getBias() && extents(op.getBias()) != x.getShape().take_back()) // C1
+    return fail(loc, "bias ", op.getBias().getType(), " is no row of ", x);
+  if (!hasWholeRows({op.getA(), op.getB()}) || x.getDimSize(0) < 2 || x.getDimSize(1) % 8) // C2
+    return fail(loc, "gelu of a product of ", op.getA().getType(), " and ", op.getB().getType(),
+                ": extents are no multiples of 8");
+  types.push_back(x);
+  return success();
+}
+
+LogicalResult MatmulGeluBackwardOp::verify() {
+  if (failed(mirrors<MatmulOp>(*this, {getA(), getB()}, productOf(getContext(), *this), {getDx()})) ||
+      failed(sameShapes(*this, {getDx(), getX()})))
+    return failure();                                                    // C1
+  if (getDbias() && extents(getDbias()) != extents(getDx()).take_back()) // C1
+    return emitOpError() << "has a sum " << getDbias().getType() << " of " << getDx().getType();
+  if (!hasWholeRows({getA(), getB(), getDx()})) // C2
+    return emitOpError() << "multiplies " << getA().getType() << " and " << getB().getType()
+                         << ", whose extents are no multiples of 8";
+  return success();
+}
+
 /// alpha * op(a) op(b), summed over broadcast batches to `type`.
 static Value product(OpBuilder &b, Location loc, Value x, Value y, bool tx, bool ty, FloatAttr alpha, Type type) {
   Value result =
@@ -115,6 +159,29 @@ KERNEL(QuantizedMatmulOp) {
   return calls.object(kernel, "run", {in(0), in(1), getBias() ? in(2) : noSlot, out(0), scratchSlot});
 }
 
+template <typename Op> static arguments::MatmulGelu geluArguments(Op op, const KernelCalls &calls) {
+  arguments::MatmulGelu kernel{};
+  kernel.a = calls.shape(in(0)), kernel.b = calls.shape(in(1)), kernel.c = calls.shape(out(0));
+  kernel.transposeA = op.getTransposeA(), kernel.transposeB = op.getTransposeB();
+  kernel.algorithm = calls.algorithm();
+  kernel.type = calls.type(in(0));
+  return kernel;
+}
+
+KERNEL(MatmulGeluOp) {
+  KernelCalls calls(*this);
+  auto kernel = geluArguments(*this, calls);
+  kernel.bias = !!getBias();
+  return calls.object(kernel, "forward", {in(0), in(1), getBias() ? in(2) : noSlot, out(0), out(1), scratchSlot});
+}
+
+KERNEL(MatmulGeluBackwardOp) {
+  KernelCalls calls(*this);
+  auto kernel = geluArguments(*this, calls);
+  kernel.bias = !!getDbias(), kernel.gradient = true;
+  return calls.object(kernel, "backward", {in(0), in(1), in(2), out(0), getDbias() ? out(1) : noSlot, scratchSlot});
+}
+
 LogicalResult QuantizedMatmulOp::verify() {
   ArrayRef<int64_t> a = extents(getA()), y = extents(getY()), matrix = getForm().getShape();
   const int64_t k = matrix[getTransposeB() ? 1 : 0], n = matrix[getTransposeB() ? 0 : 1];
@@ -129,25 +196,32 @@ LogicalResult QuantizedMatmulOp::verify() {
 }
 
 // Of one of the batch's products: profiles hold rates by the size of a product.
-OpWork MatmulOp::work() {
-  ArrayRef<int64_t> result = extents(getY()), a = extents(getA());
-  return ProductWork{result[result.size() - 2], a[a.size() - (getTransposeA() ? 2 : 1)], result.back()};
+static OpWork productWork(Value a, bool transposeA, Value y) {
+  ArrayRef<int64_t> result = extents(y), factor = extents(a);
+  return ProductWork{result[result.size() - 2], factor[factor.size() - (transposeA ? 2 : 1)], result.back()};
 }
+OpWork MatmulOp::work() { return productWork(getA(), getTransposeA(), getY()); }
+OpWork MatmulGeluOp::work() { return productWork(getA(), getTransposeA(), getX()); }
+OpWork MatmulGeluBackwardOp::work() { return productWork(getA(), getTransposeA(), getDx()); }
 
 OpWork QuantizedMatmulOp::work() {
   ArrayRef<int64_t> result = extents(getY());
   return ProductWork{result[result.size() - 2], extents(getA()).back(), result.back()};
 }
 
-int64_t MatmulOp::flops() {
-  auto a = cast<RankedTensorType>(getA().getType());
-  int64_t inner = a.getDimSize(a.getRank() - (getTransposeA() ? 2 : 1));
-  return 2 * elements(getY().getType()) * inner;
+static int64_t productFlops(Value a, bool transposeA, Value y) {
+  ArrayRef<int64_t> factor = extents(a);
+  return 2 * elements(y.getType()) * factor[factor.size() - (transposeA ? 2 : 1)];
 }
+int64_t MatmulOp::flops() { return productFlops(getA(), getTransposeA(), getY()); }
+int64_t MatmulGeluOp::flops() { return productFlops(getA(), getTransposeA(), getX()); }
+int64_t MatmulGeluBackwardOp::flops() { return productFlops(getA(), getTransposeA(), getDx()); }
 
 int64_t QuantizedMatmulOp::flops() { return 2 * elements(getY().getType()) * extents(getA()).back(); }
 
 PrecisionPreference MatmulOp::precisionPreference() { return PrecisionPreference::Product; }
+PrecisionPreference MatmulGeluOp::precisionPreference() { return PrecisionPreference::Product; }
+PrecisionPreference MatmulGeluBackwardOp::precisionPreference() { return PrecisionPreference::Product; }
 PrecisionPreference QuantizedMatmulOp::precisionPreference() { return PrecisionPreference::Product; }
 
 template <typename Op> static bool addsRow(Op op) {

@@ -28,7 +28,7 @@ def TrainDialect : Dialect {
     - After build-backward: gradient and update ops as well. Forward ops carry `train.forward`, their ordinal, the others
       `train.backward`, the ordinal of the forward op that they belong to.
     - After split, with --parts: the largest cross-entropy, what makes its scores and what comes of their gradient stand there once for each part of the rows, all of it backward.
-    - After fuse-epilogues, on cuda with halves and --epilogues: convolutions that also compute what BatchNorm asks of their results.
+    - After fuse-epilogues, on cuda with halves and --epilogues: convolutions that also compute what BatchNorm asks of their results, and products that compute Gelu of theirs.
     - After fuse: elementwise ops exist only inside `train.fused`; `train.batch_norm` and its backward op are gone.
     - After assign-layouts: activations that are images (rank 4), lines (3) or volumes (5) carry `#train.layout<nhwc>` as tensor encoding; `train.reorder` changes layouts.
     - After quantize-frozen: variables that --frozen names hold forms of fewer bits, which `train.quantized_matmul` reads (on the host); `train.dequantize` or `train.cast` stands in front of each other use.

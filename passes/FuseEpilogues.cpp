@@ -2,10 +2,12 @@
 // fuse-epilogues, where the module says train.precision = "bf16" or "fp16", for each function:
 //  1. train.conv whose result train.batch_norm reads becomes train.conv_statistics;
 //  2. train.conv_backward_data whose result, with or without another gradient added, only goes through ReLU's gradient
-//     to that of train.batch_norm becomes train.conv_backward_norm, unless an activation would live longer for it.
+//     to that of train.batch_norm becomes train.conv_backward_norm, unless an activation would live longer for it;
+//  3. products beside train.gelu by tanh and its gradient become one op with these, see GeluEpilogues.h.
 // What of train.batch_norm and its gradient is left is elementwise. Nothing depends on a plan or a budget.
 // BatchNorm's sums read an activation for two numbers a channel, right after the convolution had each element of it in
 // registers. Has to come before fuse, which takes the ops apart that are looked for here.
+#include "passes/GeluEpilogues.h"
 #include "passes/Passes.h"
 
 namespace sluice {
@@ -137,18 +139,30 @@ struct FuseEpilogues : sluice::impl::FuseEpiloguesBase<FuseEpilogues> {
   using FuseEpiloguesBase::FuseEpiloguesBase;
 
   /// Only where products are narrow: the kernels that compute sums beside a convolution exist in half precision alone.
+  /// A sum of scaled gradients over many rows may be more than F16 holds.
   void runOnOperation() override {
-    if (!halfOf(getOperation()))
+    const FloatType half = halfOf(getOperation());
+    if (!half)
       return;
     if (failed(checkRunsBefore(getOperation(), "sluice-fuse-epilogues", "sluice-fuse",
                                [](Operation *op) { return isa<FusedOp>(op); })))
       return signalPassFailure();
     for (auto function : getOperation().getOps<func::FuncOp>()) {
-      for (ConvOp conv : llvm::to_vector(function.getOps<ConvOp>()))
-        statisticsMade += fuseStatistics(conv);
-      for (ConvBackwardDataOp conv : llvm::to_vector(function.getOps<ConvBackwardDataOp>()))
-        gradientsMade += fuseGradient(conv);
+      if (convolutions)
+        fuseConvolutions(function);
+      if (products) {
+        slopesMade += fuseGeluGradients(function, half.isBF16());
+        gelusMade += fuseGelus(function);
+      }
     }
+  }
+
+private:
+  void fuseConvolutions(func::FuncOp function) {
+    for (ConvOp conv : llvm::to_vector(function.getOps<ConvOp>()))
+      statisticsMade += fuseStatistics(conv);
+    for (ConvBackwardDataOp conv : llvm::to_vector(function.getOps<ConvBackwardDataOp>()))
+      gradientsMade += fuseGradient(conv);
   }
 };
 

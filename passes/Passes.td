@@ -11,7 +11,7 @@
 // | split-step (--parts=batch=N, image=N) | gradient ops: none is fused yet | ops of parts, no train.batch_norm | @step and @evaluate | an error: there are fused ops |
 // | split-updates (--parts=weights=SIZE) | updates, and the ops that make their gradients: none is fused yet | updates of rows, one behind the other | @step | an error: there are fused ops |
 // | reduce-gradients (--ranks) | updates; none is fused yet | train.all_reduce, train.reduce_scatter, train.shares_norm, train.sum_batches, train.all_gather, no train.accumulate | @step | an error: no updates, or there are fused ops |
-// | fuse-epilogues (cuda, 16 bits) | train.batch_norm and elementwise ops as they are | train.conv_statistics, train.conv_backward_norm | functions | an error: there are fused ops |
+// | fuse-epilogues (cuda, 16 bits) | train.batch_norm and elementwise ops as they are | train.conv_statistics, train.conv_backward_norm, train.matmul_gelu, train.matmul_gelu_backward | functions | an error: there are fused ops |
 // | fuse | build-backward, as train.fused has no gradient | no elementwise op outside of train.fused, no train.batch_norm | functions | an error of every later pass that needs kernels: the op has none (`checkKernels`) |
 // | assign-layouts | types without halves, no stages | `#train.layout<nhwc>`, train.reorder | functions | an error: there are halves, or stages |
 // | quantize-frozen | `train.quantized`; the backward half, layouts, no stages | forms of variables, train.quantized_matmul, train.dequantize, train.cast | functions | an error: there are stages |
@@ -141,7 +141,7 @@ def ReduceGradients : Pass<"sluice-reduce-gradients", "::mlir::ModuleOp"> {
 }
 
 def FuseEpilogues : Pass<"sluice-fuse-epilogues", "::mlir::ModuleOp"> {
-  let summary = "let convolutions compute what the BatchNorm beside them asks of their results";
+  let summary = "let convolutions and matrix products compute what ops beside them ask of their results";
   let description = [{
     For cuda, and does nothing unless `train.precision` is "bf16" or "fp16".
 
@@ -149,8 +149,13 @@ def FuseEpilogues : Pass<"sluice-fuse-epilogues", "::mlir::ModuleOp"> {
     2. train.conv_backward_data becomes train.conv_backward_norm with the other gradient that is added to its result, if there is one, the gradient of ReLU
        after them, and the channel sums of the gradient of the train.batch_norm in front of that, where nobody else reads what lies between.
 
-    What is left of BatchNorm becomes train.normalize and train.normalize_backward. Applies to memory-bound 1x1 convolutions over images with one group and channels divisible by 8,
-    for 2 with strides of 1: those that cuDNN has such kernels for. Never depends on a plan or a budget.
+    3. train.matmul that makes the gradient of a train.gelu by tanh, and that gradient, become train.matmul_gelu_backward, in bf16 with the sum over its rows
+       that is a bias's gradient.
+    4. train.matmul, with its bias, and the train.gelu by tanh of it become train.matmul_gelu where such a gradient reads its result.
+
+    What is left of BatchNorm becomes train.normalize and train.normalize_backward. 1 and 2, with `convolutions`, apply to memory-bound 1x1 convolutions over images with one group and channels divisible by 8,
+    2 with strides of 1: those that cuDNN has such kernels for. 3 and 4, with `products`, apply to matrices with rows of a multiple of 8, reshapes between them and Gelu or not: those that cuBLASLt takes.
+    Never depends on a plan or a budget: all plans have one program's bits, and what computes Gelu again is its product with the same epilogue.
 
     ```mlir
     %y = train.conv %x, %w ... : ...
@@ -163,8 +168,11 @@ def FuseEpilogues : Pass<"sluice-fuse-epilogues", "::mlir::ModuleOp"> {
     ```
   }];
   let dependentDialects = ["::sluice::train::TrainDialect"];
+  let options = [Option<"convolutions", "convolutions", "bool", "true", "those beside BatchNorm">,
+    Option<"products", "products", "bool", "true", "those beside Gelu">];
   let statistics = [Statistic<"statisticsMade", "statistics", "convolutions with statistics">,
-    Statistic<"gradientsMade", "gradients", "convolutions' gradients with sums">];
+    Statistic<"gradientsMade", "gradients", "convolutions' gradients with sums">,
+    Statistic<"gelusMade", "gelus", "products with Gelu">, Statistic<"slopesMade", "slopes", "products with Gelu's slope">];
 }
 
 def Fuse : Pass<"sluice-fuse", "::mlir::ModuleOp"> {

@@ -35,8 +35,8 @@ static std::pair<bool, bool> roundings(const PipelineOptions &options) {
 static void addLinearizing(OpPassManager &pm, const PipelineOptions &options) {
   // Kernels that round otherwise leave signs as exact as they were; what comes back rounded does not.
   const auto [alternatives, roundsTensors] = roundings(options);
-  if (options.fuseEpilogues)
-    pm.addPass(createFuseEpilogues());
+  if (options.convEpilogues || options.productEpilogues)
+    pm.addPass(createFuseEpilogues({options.convEpilogues, options.productEpilogues}));
   pm.addPass(createFuse({!roundsTensors, options.target == Target::Cuda}));
   pm.addPass(createAssignLayouts());
   pm.addPass(createQuantizeFrozen({options.target}));

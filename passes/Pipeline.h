@@ -51,11 +51,12 @@ struct PipelineOptions {
   bool choosesParts = false; ///< more parts where a budget has no plan with these
   bool hasPartsOfStep() const { return parts > 1 || stepParts > 1 || weightsAbove > 0; }
   bool hasParts() const { return hasPartsOfStep() || choosesParts; }
-  bool sketch = false;        ///< plans to compare: of few trials, and no look at what a refused budget would need
-  bool fuseEpilogues = false; ///< what BatchNorm asks of convolutions' results is theirs to compute
-  int ranks = 2;              ///< of a program for several: how many plans are made for
-  std::string interconnect;   ///< between them; empty: processes of the profile's machine
-  int level = 0;              ///< that host programs are built for (runtime/CpuTable.h); 0: this machine's
+  bool sketch = false;           ///< plans to compare: of few trials, and no look at what a refused budget would need
+  bool convEpilogues = false;    ///< what BatchNorm asks of convolutions' results is theirs to compute
+  bool productEpilogues = false; ///< Gelu is its products' to compute
+  int ranks = 2;                 ///< of a program for several: how many plans are made for
+  std::string interconnect;      ///< between them; empty: processes of the profile's machine
+  int level = 0;                 ///< that host programs are built for (runtime/CpuTable.h); 0: this machine's
 };
 
 /// The passes that take a module that has reached `from`, any level, to `until`, a later one whose passes are included.

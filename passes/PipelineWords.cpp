@@ -62,8 +62,10 @@ struct PipelineWords : PassPipelineOptions<PipelineWords> {
                         llvm::cl::init(false)};
   Option<bool> groupLaunches{*this, "group-launches", llvm::cl::desc("runs of one kind in one launch"),
                              llvm::cl::init(false)};
-  Option<bool> fuseEpilogues{*this, "fuse-epilogues", llvm::cl::desc("convolutions with BatchNorm's sums"),
+  Option<bool> convEpilogues{*this, "conv-epilogues", llvm::cl::desc("convolutions with BatchNorm's sums"),
                              llvm::cl::init(false)};
+  Option<bool> productEpilogues{*this, "product-epilogues", llvm::cl::desc("products with Gelu"),
+                                llvm::cl::init(false)};
   Option<int> threads{*this, "threads", llvm::cl::desc("threads of host programs; 0: this machine's"),
                       llvm::cl::init(0)};
   Option<int> ranks{*this, "ranks", llvm::cl::desc("of a module for several: how many the plan is made for"),
@@ -98,7 +100,8 @@ struct PipelineWords : PassPipelineOptions<PipelineWords> {
     result.weightsAbove = weightsAbove;
     result.keyCache = keyCache;
     result.groupLaunches = groupLaunches;
-    result.fuseEpilogues = fuseEpilogues;
+    result.convEpilogues = convEpilogues;
+    result.productEpilogues = productEpilogues;
     result.threads = threads;
     result.ranks = ranks;
     result.interconnect = interconnect;

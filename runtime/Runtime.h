@@ -16,6 +16,7 @@
 #include "runtime/KeyCache.h"
 #include "runtime/LossAndGradient.h"
 #include "runtime/LossScale.h"
+#include "runtime/MatmulGelu.h"
 #include "runtime/Program.h"
 #include "runtime/Recurrence.h"
 #include "runtime/Selection.h"

@@ -159,10 +159,12 @@ void declareMachine(CLI::App &app, DriverOptions &o, Words &w) {
          "with --target=cuda: grouped, small kernels of one kind share a launch where that takes no more memory, "
          "or single (default grouped)")
       ->option_text("grouped|single");
-  app.add_option("--epilogues", w.epilogues,
-                 "with --target=cuda and bf16 or fp16: fused, convolutions compute the sums that BatchNorm beside "
-                 "them needs, or none (default none)")
-      ->option_text("fused|none");
+  app.add_option(
+         "--epilogues", w.epilogues,
+         "with --target=cuda and bf16 or fp16: products, those beside Gelu by tanh compute it and its gradient; "
+         "fused, convolutions compute the sums that BatchNorm beside them needs, too; or none (default "
+         "products)")
+      ->option_text("products|fused|none");
   app.add_option(
          "--cpu", o.cpu,
          "what a host program and its runtime are built for: native, x86-64-v2, v3 or v4, armv8-a, armv8.2-a or "

@@ -51,21 +51,32 @@ Status takeCpu(DriverOptions &o) {
   return factsOf(o.pipeline.target).levels ? Status(Success{}) : Error{"--cpu=" + o.cpu + " is for --target=host"};
 }
 
-/// A flag of the cuda target with two words, `usual` where it is not given; `into`: whether it is `on`.
-static Status takeOfCuda(const char *flag, const std::string &word, const char *on, const char *off, const char *usual,
-                         Target target, bool &into) {
-  const bool cuda = target == Target::Cuda;
-  if (!word.empty() && word != on && word != off)
-    return Error{std::string(flag) + " knows no '" + word + "'; there are " + on + " and " + off};
-  if (!word.empty() && !cuda)
-    return Error{std::string(flag) + "=" + word + " is for --target=cuda"};
-  into = cuda && (word.empty() ? std::string(usual) : word) == on;
-  return Success{};
+/// A flag of the cuda target: its word, the first of these where it is not given; for other targets the last one.
+static Result<std::string> takeOfCuda(const char *flag, const std::string &word, llvm::ArrayRef<const char *> words,
+                                      Target target) {
+  if (!word.empty() && !llvm::is_contained(words, word)) {
+    std::string known = words.front();
+    for (const char *other : words.drop_front())
+      known += (other == words.back() ? " and " : ", ") + std::string(other);
+    return Error{std::string(flag) + " knows no '" + word + "'; there are " + known};
+  }
+  if (target == Target::Cuda)
+    return word.empty() ? std::string(words.front()) : word;
+  return word.empty() ? Result<std::string>(std::string(words.back()))
+                      : Error{std::string(flag) + "=" + word + " is for --target=cuda"};
 }
 
 Status takeLaunches(const std::string &launches, const std::string &epilogues, PipelineOptions &o) {
-  Status taken = takeOfCuda("--launches", launches, "grouped", "single", "grouped", o.target, o.groupLaunches);
-  return taken ? takeOfCuda("--epilogues", epilogues, "fused", "none", "none", o.target, o.fuseEpilogues) : taken;
+  const Result<std::string> launch = takeOfCuda("--launches", launches, {"grouped", "single"}, o.target);
+  if (!launch)
+    return Error{launch.error()};
+  const Result<std::string> epilogue = takeOfCuda("--epilogues", epilogues, {"products", "fused", "none"}, o.target);
+  if (!epilogue)
+    return Error{epilogue.error()};
+  o.groupLaunches = *launch == "grouped";
+  o.convEpilogues = *epilogue == "fused";
+  o.productEpilogues = *epilogue != "none";
+  return Success{};
 }
 
 /// The whole of `text` as a number from 1 to `most`.

@@ -24,6 +24,9 @@ static int64_t scratchOf(const arguments::ConvNorm &c, int64_t limit) {
 static int64_t scratchOf(const arguments::Matmul &m, int64_t limit) {
   return cuda::matmulScratch(limit, m.a, m.b, m.c);
 }
+static int64_t scratchOf(const arguments::MatmulGelu &m, int64_t limit) {
+  return cuda::matmulGeluScratch(limit, m.a, m.b, m.c, m.gradient && m.bias);
+}
 static int64_t scratchOf(const arguments::Attention &a, int64_t limit) {
   const AttentionGeometry geometry("", a.q, a.k, a.v, a.mask, a.kept, {a.qView, a.kView, a.vView, a.yView});
   return cuda::attentionScratch(limit, a.pass, geometry, a.ratio, a.type);

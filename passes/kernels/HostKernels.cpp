@@ -45,6 +45,9 @@ Offered offersOf(const arguments::ConvNorm &, const char *node) {
 Offered offersOf(const arguments::LossAndGradient &, const char *node) {
   throw std::invalid_argument(std::string("'") + node + "': the host runtime has no class LossAndGradient");
 }
+Offered offersOf(const arguments::MatmulGelu &, const char *node) {
+  throw std::invalid_argument(std::string("'") + node + "': the host runtime has no class MatmulGelu");
+}
 
 HostTrialCase trialOf(const arguments::Conv &conv, const char *node) {
   refuseF16(node, conv.type);

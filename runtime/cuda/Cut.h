@@ -124,6 +124,14 @@ inline int64_t matmulScratch(int64_t limit, const Shape &a, const Shape &b, cons
   return std::min({limit, scratchPart(generous), int64_t(32) << 20});
 }
 
+/// Where no epilogue sums up the gradient of a bias: partial sums of a kernel of ours, and behind them the sums, in
+/// float.
+inline int64_t matmulGeluPartials(const Shape &c) { return scratchPart(columnScratch(c.elements() / c[1], c[1])); }
+inline int64_t matmulGeluScratch(int64_t limit, const Shape &a, const Shape &b, const Shape &c, bool sums) {
+  const int64_t product = matmulScratch(limit, a, b, c);
+  return sums ? std::max(product, matmulGeluPartials(c) + scratchPart(4 * c[1])) : product;
+}
+
 /// Whether every row begins at a multiple of 16 bytes, in 16 bits an element.
 inline bool hasWholeRows(const AttentionGeometry &g, const AttentionView &view) {
   bool whole = view.offset % 8 == 0 && view.row % 8 == 0;

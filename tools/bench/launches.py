@@ -8,8 +8,8 @@
 
 A run counts what its kernels launch (the rules below, which test/execute/emulated-launches.test compares with what the emulator launches), and the bytes of
 what it reads and writes once each, partial sums twice. What a convolution or a matrix product moves is cuDNN's and cuBLASLt's business and not counted;
-what our kernels do around them, turning weights, adding biases, means from sums, has a line of its own. What a convolution's epilogue reads and writes beside
-what the convolution alone would has one, too, and is no part of `all`, the bytes of our kernels, but of the last line. A convolution that cuDNN runs in parts
+what our kernels do around them, turning weights, adding biases, means from sums, has a line of its own. What the epilogues of convolutions and of products read and
+write beside what these alone would have one, too, and are no part of `all`, the bytes of our kernels, but of the last line. A convolution that cuDNN runs in parts
 launches more."""
 import argparse
 import collections
@@ -17,8 +17,8 @@ import re
 
 WIDTH = {"f32": 4, "bf16": 2, "f16": 2, "i64": 8, "i32": 4, "i8": 1, "f64": 8}
 UPDATES = {"updateSgd", "updateAdam", "updateAdagrad", "updateRmsProp", "updateLion", "accumulateGradient", "averageWeights"}
-PRODUCTS = {"Conv", "ConvNorm", "Matmul", "Attention"}
-EPILOGUES = "epilogues of convolutions"
+PRODUCTS = {"Conv", "ConvNorm", "Matmul", "MatmulGelu", "Attention"}
+EPILOGUES = {"ConvNorm": "epilogues of convolutions", "MatmulGelu": "epilogues of matrix products"}
 PRODUCT_KERNELS = ("conv", "matmul", "attention")
 SINGLE = {"Reorder", "UpdateStatistics", "MaxPool", "AveragePool", "Softmax", "Slab", "Lrn", "Resize", "BatchNormStatistics", "LayerNorm", "SumTo",
           "BroadcastTo", "Embedding", "Dropout", "LossAndGradient"}  # one launch a call
@@ -77,7 +77,7 @@ class Run:
             turn = (1, 2 * self.ins[1][1]) if not self.narrow() and self.turned() else (0, 0)
             bias = (1, 2 * self.outs[0][1]) if method == "forward" and self.has(2) else (0, 0)
             return turn[0] + bias[0], turn[1] + bias[1]
-        if kernel == "Attention":
+        if kernel in ("Attention", "MatmulGelu"):
             return 0, 0
         beta, bias = (re.search(rf"\b{option} = {value}", self.calls[0][1]) for option, value in (("beta", "([-+0-9.e]+) : f32"), ("bias", r"array<i64: ([\d, ]+)>")))
         epilogue = not beta and bias and set(bias[1].split(", ")[:-1]) <= {"1"}  # beta 1, and a row, which cuBLASLt adds
@@ -94,10 +94,11 @@ class Run:
         return [int(n) for n in re.findall(r"array<i64: ([\d, ]+)>", self.calls[0][1])[1].split(",")]
 
     def epilogue(self):
-        """Bytes that cuDNN moves more than for the convolution alone."""
-        if not self.calls or self.calls[0][0] != "ConvNorm":
+        """Bytes that cuDNN or cuBLASLt moves more than for the convolution or the product with its bias alone."""
+        if not self.calls or self.calls[0][0] not in EPILOGUES:
             return 0
-        return sum(size for _, size in self.ins[2:] + self.outs[1:])
+        beside = [] if self.calls[0][2] == "forward" else self.ins[2:]
+        return sum(size for _, size in beside + self.outs[1:])
 
     def turned(self):
         """Whether the weights are turned for the engine: in 16 bits gradients are, whatever their extents; in f32 what has neither one channel nor one tap."""
@@ -160,7 +161,7 @@ def table(path):
             extra = run.extra()[0]
             rows["convolutions and matrix products"][0] += run.launches() - extra
             if run.epilogue():
-                rows[EPILOGUES][1] += run.epilogue()
+                rows[EPILOGUES[run.calls[0][0]]][1] += run.epilogue()
             if extra:
                 rows["around them: weights turned, biases"][0] += extra
                 rows["around them: weights turned, biases"][1] += run.bytes()
@@ -185,7 +186,7 @@ def main():
     kinds = sorted({kind for _, rows in columns for kind in rows}, key=lambda kind: -max(rows[kind][1] for _, rows in columns))
     for kind in kinds:
         print(f"| {kind} |" + "".join(f" {rows[kind][0]} | {rows[kind][1] / 1e9:.3f} |" for _, rows in columns))
-    for name, left_out in (("all", {EPILOGUES}), ("all and epilogues", set())):
+    for name, left_out in (("all", set(EPILOGUES.values())), ("all and epilogues", set())):
         counted = [[row for kind, row in rows.items() if kind not in left_out] for _, rows in columns]
         print(f"| {name} |" + "".join(f" {sum(r[0] for r in rows)} | {sum(r[1] for r in rows) / 1e9:.3f} |" for rows in counted))
 
