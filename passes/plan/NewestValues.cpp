@@ -28,6 +28,12 @@ Value NewestValues::of(OpBuilder &b, Value value) const {
 }
 
 void NewestValues::read(OpBuilder &b, Operation *op) const {
-  for (OpOperand &operand : op->getOpOperands())
-    operand.set(of(b, operand.get()));
+  // What reads one view several times goes on reading one: attention's operands share a gradient then.
+  llvm::SmallDenseMap<Value, Value> read;
+  for (OpOperand &operand : op->getOpOperands()) {
+    const auto [known, isNew] = read.try_emplace(operand.get());
+    if (isNew)
+      known->second = of(b, operand.get());
+    operand.set(known->second);
+  }
 }

@@ -67,6 +67,22 @@ func.func @step(%x: tensor<8x8xf32>, %t: tensor<8x8xf32>) -> tensor<64xf32> attr
 
 // -----
 
+// What reads one view twice reads one that is made again: keys and values of attention cover their tensor together.
+// CHECK-LABEL: func.func @step
+// CHECK: train.prefetch
+// CHECK-NEXT: %[[KV:.*]] = train.reshape
+// CHECK-NEXT: train.attention %{{.*}}, %[[KV]], %[[KV]]
+func.func @step(%x: tensor<8x8xf32>, %w: tensor<8x16xf32>, %q: tensor<2x4x8xf32>) -> tensor<2x4x8xf32> attributes {train.plan = #train.plan<strategy = "hand" decisions [
+    <storage = "matmul_y", action = offload absences [<leave_after = 0, free_before = 1, return_after = 1, needed_by = 2>]>]>} {
+  %a = train.matmul %x, %w {train.forward = 0 : i64} : (tensor<8x8xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
+  %kv = train.reshape %a {train.forward = 1 : i64} : (tensor<8x16xf32>) -> tensor<2x4x16xf32>
+  %d = train.matmul %x, %x {train.backward = 0 : i64} : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %y, %l = train.attention %q, %kv, %kv {train.backward = 0 : i64, scale = 1.0 : f32, k_view = #train.view<[2, 4, 8] from 0 by [64, 16]>, v_view = #train.view<[2, 4, 8] from 8 by [64, 16]>} : (tensor<2x4x8xf32>, tensor<2x4x16xf32>, tensor<2x4x16xf32>) -> (tensor<2x4x8xf32>, tensor<2x4xf32>)
+  return %y : tensor<2x4x8xf32>
+}
+
+// -----
+
 // Copies out run beside the op that reads; the bytes are awaited behind it. Of two that are issued after one op, the one whose bytes go first is
 // the first.
 // CHECK-LABEL: func.func @step
