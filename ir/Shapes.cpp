@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ops that move, repeat or add up elements: joins, slabs, views, orders, types, broadcasts.
+#include "ir/Joins.h"
 #include "ir/Rules.h"
 
 using namespace mlir;
@@ -144,15 +145,41 @@ GRADIENT(TransposeOp) {
   return success();
 }
 
+ConcatOp sluice::train::beginningOf(ConcatOp join) {
+  ConcatOp most;
+  const ValueRange all = join.getXs();
+  for (Operation *user : all.front().getUsers()) {
+    auto other = dyn_cast<ConcatOp>(user);
+    if (!other || other.getAxis() != join.getAxis() || other.getXs().size() >= all.size() ||
+        (most && other.getXs().size() <= most.getXs().size()))
+      continue;
+    if (other->getBlock() == join->getBlock() && other->isBeforeInBlock(join) &&
+        llvm::equal(other.getXs(), all.take_front(other.getXs().size())))
+      most = other;
+  }
+  return most;
+}
+
+// What an earlier join has gets its gradient through that one, whose own comes later: one slab and one sum for all of
+// it, where each tensor would have as many as there are joins.
 GRADIENT(ConcatOp) {
   Value dy = gradients.of(getY());
+  if (!dy)
+    return success();
   int64_t start = 0;
-  for (Value x : getXs()) {
-    int64_t length = cast<RankedTensorType>(x.getType()).getDimSize(getAxis());
-    if (dy && gradients.wanted(x))
+  auto take = [&](Value x) {
+    const int64_t length = ranked(x).getDimSize(getAxis());
+    if (gradients.wanted(x))
       gradients.add(b, getLoc(), x, SliceOp::create(b, getLoc(), dy, getAxis(), start, length));
     start += length;
+  };
+  ValueRange rest = getXs();
+  if (ConcatOp beginning = beginningOf(*this)) {
+    take(beginning.getY());
+    rest = rest.drop_front(beginning.getXs().size());
   }
+  for (Value x : rest)
+    take(x);
   return success();
 }
 
