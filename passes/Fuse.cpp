@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // fuse, in order:
-//  1. split train.batch_norm and its backward op into kernels and elementwise parts;
+//  1. split train.batch_norm and its backward op into kernels and elementwise parts, and take statistics of joined
+//  tensors from those of their parts;
 //  2. turn every elementwise op into a train.fused of one op;
 //     with rows, LayerNorm's gradients and sums over rows become regions too, and gradients matrices (FuseRows.h);
 //  3. sink fused ops into later ones that read them, or have these repeat them (see Passes.td for when);
@@ -10,6 +11,7 @@
 // two of them is an activation that a plan has to care for. Only train.fused has a kernel, so that no other elementwise
 // op may be left (checkKernels).
 #include "passes/FuseRows.h"
+#include "passes/JoinedStatistics.h"
 #include "passes/Passes.h"
 #include "passes/Regions.h"
 #include "passes/SplitBatchNorms.h"
@@ -262,6 +264,7 @@ struct Fuse : sluice::impl::FuseBase<Fuse> {
   void runOnOperation() override {
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       splitBatchNorms(function);
+      joinStatistics(function);
       SmallVector<FusedOp> work;
       function.walk([&](Elementwise op) { work.push_back(wrap(op)); });
       if (rows) {

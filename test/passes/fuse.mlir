@@ -230,3 +230,34 @@ func.func @from_another_result(%p: tensor<8x8xf32>, %q: tensor<8x8xf32>, %u: ten
   %dgate = train.add %a, %b : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
   return %du_in, %dgate : tensor<8x8xf32>, tensor<8x8xf32>
 }
+
+// Statistics of what is joined are those of its parts, joined: of %c those of %a, which has some, and of %b; of %e those of %c and of %d. %f is
+// joined of two tensors of which the smaller one has some: they are made anew, as are those of another epsilon.
+// CHECK-LABEL: func.func @joined
+// CHECK-SAME: %[[A:.*]]: tensor<8x4x2x2xf32>, %[[B:.*]]: tensor<8x2x2x2xf32>, %[[D:.*]]: tensor<8x2x2x2xf32>,
+// CHECK-NEXT: %[[MA:.*]], %[[RA:.*]] = train.batch_norm_statistics %[[A]] {{.*}}train.forward = 0
+// CHECK: %[[C:.*]] = train.concat %[[A]], %[[B]] {axis = 1
+// CHECK-NEXT: %[[MB:.*]], %[[RB:.*]] = train.batch_norm_statistics %[[B]] {{.*}}train.forward = 2
+// CHECK-NEXT: %[[MC:.*]] = train.concat %[[MA]], %[[MB]] {axis = 0 : i64, train.forward = 2 : i64} : (tensor<4xf32>, tensor<2xf32>) -> tensor<6xf32>
+// CHECK-NEXT: %[[RC:.*]] = train.concat %[[RA]], %[[RB]] {axis = 0 : i64, train.forward = 2 : i64}
+// CHECK-NOT: train.batch_norm_statistics
+// CHECK: train.concat %[[A]], %[[B]], %[[D]]
+// CHECK-NEXT: %[[MD:.*]], %[[RD:.*]] = train.batch_norm_statistics %[[D]]
+// CHECK-NEXT: %[[ME:.*]] = train.concat %[[MC]], %[[MD]]
+// CHECK-NEXT: train.concat %[[RC]], %[[RD]]
+// CHECK: %[[F:.*]] = train.concat %[[X:.*]], %[[D]]
+// CHECK-NEXT: %[[MF:.*]], %{{.*}} = train.batch_norm_statistics %[[F]]
+// CHECK: %[[MG:.*]], %{{.*}} = train.batch_norm_statistics %[[C]] {epsilon = 1.000000e-03
+// CHECK-NOT: train.batch_norm_statistics
+// CHECK: return %[[MA]], %[[MC]], %[[ME]], %[[MF]], %[[MG]]
+func.func @joined(%a: tensor<8x4x2x2xf32>, %b: tensor<8x2x2x2xf32>, %d: tensor<8x2x2x2xf32>, %x: tensor<8x4x2x2xf32>, %v4: tensor<4xf32>, %v6: tensor<6xf32>, %v8: tensor<8xf32>) -> (tensor<4xf32>, tensor<6xf32>, tensor<8xf32>, tensor<6xf32>, tensor<6xf32>) {
+  %na, %ma, %ra = train.batch_norm %a, %v4, %v4 {epsilon = 1.0e-5 : f32, train.forward = 0 : i64} : (tensor<8x4x2x2xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<8x4x2x2xf32>, tensor<4xf32>, tensor<4xf32>)
+  %c = train.concat %a, %b {axis = 1 : i64, train.forward = 1 : i64} : (tensor<8x4x2x2xf32>, tensor<8x2x2x2xf32>) -> tensor<8x6x2x2xf32>
+  %nc, %mc, %rc = train.batch_norm %c, %v6, %v6 {epsilon = 1.0e-5 : f32, train.forward = 2 : i64} : (tensor<8x6x2x2xf32>, tensor<6xf32>, tensor<6xf32>) -> (tensor<8x6x2x2xf32>, tensor<6xf32>, tensor<6xf32>)
+  %e = train.concat %a, %b, %d {axis = 1 : i64, train.forward = 3 : i64} : (tensor<8x4x2x2xf32>, tensor<8x2x2x2xf32>, tensor<8x2x2x2xf32>) -> tensor<8x8x2x2xf32>
+  %ne, %me, %re = train.batch_norm %e, %v8, %v8 {epsilon = 1.0e-5 : f32, train.forward = 4 : i64} : (tensor<8x8x2x2xf32>, tensor<8xf32>, tensor<8xf32>) -> (tensor<8x8x2x2xf32>, tensor<8xf32>, tensor<8xf32>)
+  %f = train.concat %x, %d {axis = 1 : i64, train.forward = 5 : i64} : (tensor<8x4x2x2xf32>, tensor<8x2x2x2xf32>) -> tensor<8x6x2x2xf32>
+  %nf, %mf, %rf = train.batch_norm %f, %v6, %v6 {epsilon = 1.0e-5 : f32, train.forward = 6 : i64} : (tensor<8x6x2x2xf32>, tensor<6xf32>, tensor<6xf32>) -> (tensor<8x6x2x2xf32>, tensor<6xf32>, tensor<6xf32>)
+  %ng, %mg, %rg = train.batch_norm %c, %v6, %v6 {epsilon = 1.0e-3 : f32, train.forward = 7 : i64} : (tensor<8x6x2x2xf32>, tensor<6xf32>, tensor<6xf32>) -> (tensor<8x6x2x2xf32>, tensor<6xf32>, tensor<6xf32>)
+  return %ma, %mc, %me, %mf, %mg : tensor<4xf32>, tensor<6xf32>, tensor<8xf32>, tensor<6xf32>, tensor<6xf32>
+}
