@@ -198,15 +198,11 @@ static arguments::Slab slab(Slot large, Slot small, uint64_t axis, uint64_t star
   return {large, small, static_cast<int64_t>(axis), static_cast<int64_t>(start)};
 }
 
-// A copy for each operand, into one result.
 KERNEL(ConcatOp) {
-  KernelCalls calls(*this);
-  int64_t start = 0;
-  for (int64_t i = 0; i < static_cast<int64_t>(getXs().size()); ++i) {
-    calls.object(slab(out(0), in(i), getAxis(), start), "insert", {in(i), out(0)});
-    start += calls.shape(in(i))[getAxis()];
-  }
-  return calls;
+  SmallVector<Slot> xs;
+  for (int64_t i = 0; i < static_cast<int64_t>(getXs().size()); ++i)
+    xs.push_back(in(i));
+  return KernelCalls(*this).function("join", out(0), ArrayRef<Slot>(xs), static_cast<int64_t>(getAxis()));
 }
 
 // A piece is contiguous where no dimension of more than one element is outside of the sliced one, and begins where a

@@ -12,6 +12,7 @@
 #include "runtime/Embedding.h"
 #include "runtime/Fused.h"
 #include "runtime/Gather.h"
+#include "runtime/Join.h"
 #include "runtime/Kernels.h"
 #include "runtime/KeyCache.h"
 #include "runtime/LossAndGradient.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels that only move elements: permutations, changes of layout and of element type (Reorder), concatenation and
-// slicing (Slab).
+// Kernels that only move elements: permutations, changes of layout and of element type (Reorder), slicing (Slab) and
+// concatenation (join).
+#include "runtime/Join.h"
 #include "runtime/cuda/Device.h"
 #include "runtime/cuda/Gather.h"
 #include "runtime/kernels/Strides.h"
@@ -305,20 +306,36 @@ void Reorder::run(Stream &stream, const Tensor &x, const Tensor &y) const {
   });
 }
 
+/// Copies `outer` runs of `width` bytes, by the widest type that every one begins and ends on.
+static void copyRuns(const char *from, int64_t fromStride, char *to, int64_t toStride, int64_t width, int64_t outer,
+                     cudaStream_t stream) {
+  if (outer == 0 || width == 0)
+    return;
+  const int64_t together = width | fromStride | toStride | static_cast<int64_t>(reinterpret_cast<size_t>(from)) |
+                           static_cast<int64_t>(reinterpret_cast<size_t>(to));
+  const auto move = together % 16 == 0  ? slab<uint4>
+                    : together % 4 == 0 ? slab<uint32_t>
+                    : together % 2 == 0 ? slab<uint16_t>
+                                        : slab<uint8_t>;
+  move(from, fromStride, to, toStride, width, outer, stream);
+}
+
+/// A kernel for each of the xs.
+void join(Stream &stream, const Tensor &y, TensorList xs, int axis, Node node) {
+  const JoinedRows rows = joinedRows(node, y, xs, axis);
+  char *to = stream.data<char>(y);
+  stream.launch(node, "insert", [&] {
+    for (size_t i = 0; i < xs.count; ++i) {
+      copyRuns(stream.data<char>(xs.first[i]), rows.widths[i], to, rows.bytes, rows.widths[i], rows.outer,
+               native(stream));
+      to += rows.widths[i];
+    }
+  });
+}
+
 void Slab::copy(Stream &stream, const char *op, const char *from, int64_t fromStride, char *to,
                 int64_t toStride) const {
-  if (outer == 0 || smallStride == 0)
-    return;
-  // The widest type that every row begins and ends on.
-  const int64_t together = smallStride | fromStride | toStride | static_cast<int64_t>(reinterpret_cast<size_t>(from)) |
-                           static_cast<int64_t>(reinterpret_cast<size_t>(to));
-  stream.launch(node, op, [&] {
-    const auto move = together % 16 == 0  ? slab<uint4>
-                      : together % 4 == 0 ? slab<uint32_t>
-                      : together % 2 == 0 ? slab<uint16_t>
-                                          : slab<uint8_t>;
-    move(from, fromStride, to, toStride, smallStride, outer, native(stream));
-  });
+  stream.launch(node, op, [&] { copyRuns(from, fromStride, to, toStride, smallStride, outer, native(stream)); });
 }
 
 void Slab::insert(Stream &stream, const Tensor &small, const Tensor &large) const {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels that only move elements: permutations and changes of layout (Reorder), concatenation and slicing (Slab).
+// Kernels that only move elements: permutations and changes of layout (Reorder), slicing (Slab) and concatenation
+// (join).
+#include "runtime/Join.h"
 #include "runtime/host/ElementTypes.h"
 #include "runtime/host/Parallel.h"
 #include "runtime/host/Prefetch.h"
@@ -136,28 +138,97 @@ void Reorder::run(Stream &stream, const Tensor &x, const Tensor &y) const {
     launch(halves, floats);
 }
 
+namespace {
+
+constexpr int64_t page = 4096;
+
+/// Whether so many bytes in runs of `width` go around the caches to `to`: more than caches keep until they are read.
+bool streams(int64_t bytes, int64_t width, const char *from, const char *to) {
+  constexpr int64_t least = 4 << 20;
+  const auto isLine = [](const char *p) { return reinterpret_cast<uintptr_t>(p) % cacheLine == 0; };
+  return bytes >= least && width % cacheLine == 0 && isLine(from) && isLine(to);
+}
+
+/// One run. Who streams calls finishStreaming() at the end.
+void copyRun(bool around, const char *from, char *to, int64_t bytes) {
+  if (around)
+    streamLines(from, to, bytes);
+  else
+    memcpy(to, from, static_cast<size_t>(bytes));
+}
+
+/// `outer` runs of so many bytes, each so many bytes behind the one before. Few long ones are cut inside, many short
+/// ones between them.
+struct Runs {
+  int64_t outer, width;
+};
+
+void copyRuns(Runs runs, const char *from, int64_t fromStride, char *to, int64_t toStride) {
+  const int64_t piece = std::min<int64_t>(runs.width, 1 << 16), pieces = piece ? (runs.width + piece - 1) / piece : 0;
+  constexpr int64_t ahead = 4;
+  // What lies apart; longer runs, and those one behind the other, are followed without being asked for.
+  const bool apartFrom = runs.width <= page && fromStride != runs.width,
+             apartTo = runs.width <= page && toStride != runs.width;
+  const bool around = fromStride % cacheLine == 0 && toStride % cacheLine == 0 &&
+                      streams(runs.outer * runs.width, runs.width, from, to);
+  parallelRanges(runs.outer * pieces, std::max<int64_t>(1, (1 << 16) / std::max<int64_t>(1, piece)),
+                 [&](int64_t begin, int64_t end) {
+                   for (int64_t i = begin; i < end; ++i) {
+                     const int64_t at = i % pieces * piece;
+                     if (apartFrom)
+                       expect(from + (i + ahead) * fromStride, runs.width);
+                     if (apartTo && !around)
+                       expect(to + (i + ahead) * toStride, runs.width);
+                     copyRun(around, from + i / pieces * fromStride + at, to + i / pieces * toStride + at,
+                             std::min(piece, runs.width - at));
+                   }
+                   finishStreaming();
+                 });
+}
+
+/// Short rows are written whole, one behind the other; of long ones one operand comes after the other.
+void joinRows(const JoinedRows &rows, const std::vector<const char *> &from, char *to) {
+  constexpr int64_t longRow = 1 << 16, ahead = 8;
+  if (rows.bytes > longRow) {
+    for (size_t i = 0; i < from.size(); ++i) {
+      copyRuns({rows.outer, rows.widths[i]}, from[i], rows.widths[i], to, rows.bytes);
+      to += rows.widths[i];
+    }
+    return;
+  }
+  bool around = true;
+  for (size_t i = 0; i < from.size(); ++i)
+    around = around && streams(rows.outer * rows.bytes, rows.widths[i], from[i], to);
+  parallelRanges(rows.outer, std::max<int64_t>(1, longRow / std::max<int64_t>(1, rows.bytes)),
+                 [&](int64_t begin, int64_t end) {
+                   char *out = to + begin * rows.bytes;
+                   for (int64_t row = begin; row < end; ++row)
+                     for (size_t i = 0; i < from.size(); ++i) {
+                       const int64_t width = rows.widths[i];
+                       const char *own = from[i] + row * width;
+                       if (width <= page)
+                         expect(own + ahead * width, width);
+                       copyRun(around, own, out, width);
+                       out += width;
+                     }
+                   finishStreaming();
+                 });
+}
+
+} // namespace
+
+void join(Stream &stream, const Tensor &y, TensorList xs, int axis, Node node) {
+  std::vector<const char *> from;
+  for (const Tensor &x : xs)
+    from.push_back(stream.data<char>(x));
+  stream.launch(node, "insert",
+                [rows = joinedRows(node, y, xs, axis), from, to = stream.data<char>(y)] { joinRows(rows, from, to); });
+}
+
 void Slab::copy(Stream &stream, const char *op, const char *from, int64_t fromStride, char *to,
                 int64_t toStride) const {
   stream.launch(node, op, [this, from, fromStride, to, toStride] {
-    // A slab of few long runs is cut inside its runs, one of many short runs between them.
-    const int64_t piece = std::min<int64_t>(smallStride, 1 << 16),
-                  pieces = piece ? (smallStride + piece - 1) / piece : 0;
-    constexpr int64_t page = 4096, ahead = 4;
-    // What lies apart; longer runs, and those one behind the other, are followed without being asked for.
-    const bool apartFrom = smallStride <= page && fromStride != smallStride,
-               apartTo = smallStride <= page && toStride != smallStride;
-    parallelRanges(outer * pieces, std::max<int64_t>(1, (1 << 16) / std::max<int64_t>(1, piece)),
-                   [&](int64_t begin, int64_t end) {
-                     for (int64_t i = begin; i < end; ++i) {
-                       const int64_t at = i % pieces * piece;
-                       if (apartFrom)
-                         expect(from + (i + ahead) * fromStride, smallStride);
-                       if (apartTo)
-                         expect(to + (i + ahead) * toStride, smallStride);
-                       memcpy(to + i / pieces * toStride + at, from + i / pieces * fromStride + at,
-                              static_cast<size_t>(std::min(piece, smallStride - at)));
-                     }
-                   });
+    copyRuns({outer, smallStride}, from, fromStride, to, toStride);
   });
 }
 

@@ -140,6 +140,35 @@ std::vector<SumDimension> sumDimensions(const char *node, const Tensor &x, const
   return result; // x is contiguous, so merging never looks at its strides
 }
 
+/// Whether x is y but for its extent along `axis`.
+static bool isSlab(const Tensor &y, const Tensor &x, int axis) {
+  bool same = x.type == y.type && x.layout == y.layout && x.shape.rank == y.shape.rank;
+  for (int i = 0; i < y.shape.rank && same; ++i)
+    same = i == axis || x.shape[i] == y.shape[i];
+  return same;
+}
+
+JoinedRows joinedRows(const char *node, const Tensor &y, TensorList xs, int axis) {
+  if (axis < 0 || axis >= y.shape.rank)
+    reject("join", node, "axis " + std::to_string(axis) + " is not one of " + std::to_string(y.shape.rank));
+  const int64_t step = physicalStrides(y)[static_cast<size_t>(axis)] * static_cast<int64_t>(byteWidth(y.type));
+  JoinedRows rows{0, y.shape[axis] * step, {}};
+  int64_t together = 0;
+  for (const Tensor &x : xs) {
+    if (!isSlab(y, x, axis))
+      reject("join", node,
+             "operand " + std::to_string(rows.widths.size()) + " has another type, layout or extent than the result");
+    rows.widths.push_back(x.shape[axis] * step);
+    together += x.shape[axis];
+  }
+  if (together != y.shape[axis])
+    reject("join", node,
+           "operands have " + std::to_string(together) + " of " + std::to_string(y.shape[axis]) + " in dimension " +
+               std::to_string(axis));
+  rows.outer = rows.bytes ? static_cast<int64_t>(y.bytes()) / rows.bytes : 0;
+  return rows;
+}
+
 Slab::Slab(Node node, const Tensor &large, const Tensor &small, int axis, int64_t begin) : Kernel(node) {
   if (large.type != small.type || large.layout != small.layout || large.shape.rank != small.shape.rank || axis < 0 ||
       axis >= large.shape.rank)

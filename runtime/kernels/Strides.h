@@ -35,6 +35,15 @@ struct SumDimension {
 /// naming `node` when y does not broadcast to x.
 std::vector<SumDimension> sumDimensions(const char *node, const Tensor &x, const Tensor &y);
 
+/// How join() walks its result: `outer` rows of so many bytes, of which xs have these in turn.
+struct JoinedRows {
+  int64_t outer, bytes;
+  std::vector<int64_t> widths;
+};
+
+/// Throws std::invalid_argument naming `node` when the xs are not y's slabs along `axis`, one behind the other.
+JoinedRows joinedRows(const char *node, const Tensor &y, TensorList xs, int axis);
+
 /// A number without its fraction; the least integer where none holds it.
 SLUICE_KERNEL int64_t wholeNumber(float x) {
   return x >= -9.2e18f && x <= 9.2e18f ? static_cast<int64_t>(x) : INT64_MIN;

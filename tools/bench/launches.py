@@ -123,6 +123,8 @@ class Run:
                 total += 3 + ((self.ins[1][1] // WIDTH["i64"] - 1) // ID_TILE).bit_length()
             elif method == "clear":  # a fill
                 pass
+            elif method == "join":
+                total += arguments.count("<in ")
             elif kernel in SEVERAL:
                 total += SEVERAL[kernel]
             elif kernel in SINGLE or method in UPDATES:

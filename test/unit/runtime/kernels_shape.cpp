@@ -112,6 +112,48 @@ TEST(Slab, InsertsAndExtracts) {
   EXPECT_THROW(Slab("s", device(0, {3, 4}), device(0, {3, 2}), 1, 3), std::invalid_argument);
 }
 
+/// Three tensors with 2, 1 and the rest of a dimension, side by side: each has the numbers that its places in y count.
+void checkJoin(Shape whole, Layout layout, int axis, DataType type) {
+  Harness h;
+  Numbers all(static_cast<size_t>(whole.elements()));
+  for (size_t i = 0; i < all.size(); ++i)
+    all[i] = static_cast<double>(i % 251); // exact in 16 bits, too
+  int64_t inner = 1, first = 0;
+  for (int d = axis + 1; d < whole.rank; ++d)
+    inner *= whole[d];
+  std::vector<Tensor> xs;
+  for (int64_t extent : {int64_t(2), int64_t(1), whole[axis] - 3}) {
+    Numbers own;
+    for (size_t i = 0; i < all.size(); ++i)
+      if (const int64_t at = static_cast<int64_t>(i) / inner % whole[axis]; at >= first && at < first + extent)
+        own.push_back(all[i]);
+    Shape part = whole;
+    part.dims[axis] = extent;
+    xs.push_back(h.tensor(part, layout, own, type));
+    first += extent;
+  }
+  const Tensor y = h.tensor(whole, layout, type);
+  join(h.session.compute, y, {xs.data(), xs.size()}, axis, "j");
+  EXPECT_EQ(h.read(y), all) << "dimension " << axis << " of " << whole.elements();
+}
+
+TEST(Join, PutsTensorsSideBySide) {
+  for (const DataType type : {DataType::F32, DataType::BF16}) {
+    for (int axis : {0, 1, 3})
+      checkJoin({5, 7, 4, 6}, Layout::RowMajor, axis, type);
+    for (int axis : {0, 1, 2})
+      checkJoin({5, 37, 40, 6}, Layout::NHWC, axis, type);
+    checkJoin({7}, Layout::RowMajor, 0, type);
+    checkJoin({2, 9, 33, 700}, Layout::RowMajor, 1, type); // rows that are cut
+  }
+  Harness h;
+  const Tensor y = h.tensor({4, 6}), two = h.tensor({4, 2}), four = h.tensor({4, 4}), other = h.tensor({3, 4});
+  EXPECT_THROW(join(h.session.compute, y, {two, two}, 1, "j"), std::invalid_argument);
+  EXPECT_THROW(join(h.session.compute, y, {two, other}, 1, "j"), std::invalid_argument);
+  EXPECT_THROW(join(h.session.compute, y, {two, four}, 2, "j"), std::invalid_argument);
+  EXPECT_NO_THROW(join(h.session.compute, y, {two, four}, 1, "j"));
+}
+
 void checkSumAndBroadcast(Shape large, Layout layout, Shape small, float scale) {
   Harness h;
   const Numbers x = randomNumbers(large.elements(), 1);
