@@ -65,10 +65,12 @@ TEST_P(HALF(Convolution), BackwardWeight) {
   }
   conv.backwardWeight(h.session.compute, tdy, tx, dw, c.bias ? db : none, space);
   EXPECT_EQ(h.read(dw), first) << "two runs differ";
+#if !defined(SLUICE_HOST_RUNTIME)
   // The same halves as the engine leaves them; sums in f32, where there is none, are rounded.
   const Tensor left = h.image(c.w, half);
   conv.backwardWeight(h.session.compute, tdy, tx, left, c.bias ? db : none, space);
   EXPECT_EQ(h.read(left), halves(first));
+#endif
 }
 
 INSTANTIATE_HALVES(HALF(Convolution), testing::ValuesIn(convCases()),
