@@ -68,7 +68,8 @@ private:
   Storages storages;
   OpBuilder b;
   StreamClocks clocks;
-  Recorded begin; ///< before the first kernel
+  Recorded begin;                  ///< before the first kernel
+  std::optional<Recorded> checked; ///< after the check of a scaled loss's gradients
   const ScheduledBuffers buffers;
   llvm::DenseMap<int, Recorded> copiedIn, copyingOut;           ///< by storage, by ranks together as well
   llvm::DenseMap<int, Recorded> packed;                         ///< host or packed storage -> what fills it
@@ -174,8 +175,8 @@ void Scheduler::together(Operation *op) {
 void Scheduler::atHome(train::UpdateOp op) {
   const SmallVector<int> writes = storages.writes(op);
   const Location loc = op.getLoc();
-  if (!function.getOps<train::CheckGradientsOp>().empty())
-    clocks.waitForCompute(loc, Stream::Home, storages[writes.front()].name + "_checked");
+  if (checked)
+    clocks.wait(loc, Stream::Home, *checked);
   waitForAll(loc, Stream::Home, storages.reads(op), {&packed, &fetched});
   run(op, Stream::Home);
   const Recorded done = clocks.record(loc, Stream::Home, storages[writes.front()].name + "_updated");
@@ -200,6 +201,8 @@ void Scheduler::kernel(Operation *op) {
     waitFor(copyingOut, storage);
   }
   run(op, Stream::Compute);
+  if (isa<train::CheckGradientsOp>(op))
+    checked = clocks.record(op->getLoc(), Stream::Compute, "checked");
 }
 
 /// Appends the sched.run. Versions are those of checkContent, which has counted this op's writes already.

@@ -46,8 +46,8 @@ public:
 
   LogicalResult run() {
     return success(succeeded(checkLifetimes()) && succeeded(checkOverlaps()) && succeeded(checkRaces()) &&
-                   succeeded(checkContents()) && succeeded(checkVersions()) && succeeded(checkStarts()) &&
-                   succeeded(checkEnd()));
+                   succeeded(checkDecision()) && succeeded(checkContents()) && succeeded(checkVersions()) &&
+                   succeeded(checkStarts()) && succeeded(checkEnd()));
   }
 
 private:
@@ -55,6 +55,7 @@ private:
   LogicalResult checkStarts();
   LogicalResult checkOverlaps();
   LogicalResult checkRaces();
+  LogicalResult checkDecision();
   LogicalResult checkContents();
   LogicalResult checkVersions();
   LogicalResult checkEnd();
@@ -172,6 +173,25 @@ LogicalResult Verifier::checkRaces() {
     else
       history.read(second.bytes, second.stream, static_cast<int>(j));
   }
+  return success();
+}
+
+static bool isRunOf(const Access &access, StringRef kernel) {
+  auto run = dyn_cast<sched::RunOp>(access.op);
+  return run && run.getKernel() == kernel;
+}
+
+/// V3, for bytes that are in no buffer, the step's state: there the check of a scaled loss's gradients says whether
+/// they change anything and what divides them, which norms and updates read, those at home by a copy of their stream.
+LogicalResult Verifier::checkDecision() {
+  const auto isCheck = [](const Access &access) { return isRunOf(access, "check_gradients"); };
+  const auto check = llvm::find_if(accesses, isCheck);
+  for (const Access &access : accesses)
+    if (check != accesses.end() && (isRunOf(access, "update") || isRunOf(access, "gradient_norm")) &&
+        !check->runsBefore(access))
+      return access.op->emitOpError() << "V3: step " << access.step << ", " << describe(access.op)
+                                      << ", takes a gradient without waiting for step " << check->step << ", "
+                                      << describe(check->op) << ", which says how";
   return success();
 }
 

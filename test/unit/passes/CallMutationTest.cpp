@@ -332,6 +332,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"vgg", "vdnn-all", "", Space::Host, Space::Storage},
                     Case{"vgg", "keep", "", Space::Host, Space::Storage, 1, Space::Storage},
                     Case{"vgg", "keep", "", Space::Host, Space::Host, 1, Space::Host},
+                    inHalves({"vgg", "keep", "", Space::Host, Space::Host, 1, Space::Host}),
                     Case{"vgg", "chen", "", Space::Host, Space::Device, 1, Space::Storage},
                     Case{"bottleneck", "mixed", "60%act", Space::Host, Space::Storage, 1, Space::Storage},
                     Case{"gpt", "vdnn-all", "", Space::Host, Space::Device, 2},

@@ -134,6 +134,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"bottleneck", "mixed", "60%act", Space::Host, Space::Storage, 1, Space::Storage},
         Case{"vgg", "vdnn-all", "", Space::Host, Space::Host},
         Case{"vgg", "keep", "", Space::Host, Space::Host, 1, Space::Host},
+        inHalves({"vgg", "keep", "", Space::Host, Space::Host, 1, Space::Host}),
         Case{"vgg", "mixed", "70%act", Space::Host, Space::Host, 1, Space::Host},
         Case{"densenet", "superneurons", "65%act", Space::Storage},
         Case{"gpt", "vdnn-all", "", Space::Host, Space::Device, 2},
