@@ -89,6 +89,19 @@ static Operation *moveViews(Value gradient) {
   return op;
 }
 
+/// Its cost was the device's; there is none where nothing is planned.
+void HomeUpdates::estimate(UpdateOp update) {
+  auto cost = attr::get<attr::Cost>(update.getOperation());
+  if (!cost)
+    return;
+  const bool known = profile.rates.hostBandwidth > 0;
+  assumed |= !known;
+  const double rate = known ? profile.rates.hostBandwidth : planner::assumedHostBandwidth;
+  const auto seconds =
+      FloatAttr::get(Float64Type::get(update.getContext()), static_cast<double>(update.bytesMoved()) / rate);
+  attr::set<attr::Cost>(update, CostAttr::get(update.getContext(), seconds, cost.getWorkspace(), {}, {}));
+}
+
 bool HomeUpdates::take(UpdateOp update) {
   const Value gradient = update.getGradient();
   if (!mayRun(update) || !mayLeave(gradient))
@@ -113,12 +126,8 @@ bool HomeUpdates::take(UpdateOp update) {
   update->setOperands(handles);
   for (auto [result, handle] : llvm::zip(update->getResults(), ArrayRef(handles).take_back(update.getNumResults())))
     result.setType(handle.getType());
-  const double rate = profile.rates.hostBandwidth;
-  if (rate > 0 && !profile.measured(nodeName(update.getLoc()), update.launchName()))
-    if (auto cost = attr::get<attr::Cost>(update.getOperation())) {
-      const FloatAttr seconds = before.getF64FloatAttr(static_cast<double>(update.bytesMoved()) / rate);
-      attr::set<attr::Cost>(update, CostAttr::get(update.getContext(), seconds, cost.getWorkspace(), {}, {}));
-    }
+  if (!profile.measured(nodeName(update.getLoc()), update.launchName()))
+    estimate(update);
   limitUnderway(update, bytes(cast<HostHandleType>(handles.front().getType()).getTensor()));
   return true;
 }

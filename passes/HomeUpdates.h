@@ -24,12 +24,15 @@ public:
   /// the wait to where there is room. At most twice the bytes of the largest gradient are there at once, as compute
   /// waits for earlier updates.
   bool take(train::UpdateOp update);
+  /// Whether times of some of them are by planner::assumedHostBandwidth.
+  bool assumes() const { return assumed; }
 
 private:
   bool mayRun(train::UpdateOp update) const;
   bool mayLeave(mlir::Value gradient) const;
   mlir::Operation *lastOn(int storage, mlir::Operation *except) const;
   mlir::Value sendNorm(mlir::Value norm);
+  void estimate(train::UpdateOp update);
   void limitUnderway(train::UpdateOp update, int64_t bytes);
 
   const planner::Profile &profile;
@@ -41,6 +44,7 @@ private:
   llvm::DenseMap<mlir::Value, mlir::Value> norms; ///< by norm: its handle
   std::deque<std::pair<train::UpdateOp, int64_t>> underway;
   int64_t bytesUnderway = 0, largest = 0;
+  bool assumed = false;
 };
 
 } // namespace sluice

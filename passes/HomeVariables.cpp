@@ -18,6 +18,7 @@
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Support/FormatVariadic.h"
 
 namespace sluice {
 #define GEN_PASS_DEF_HOMEVARIABLES
@@ -149,9 +150,14 @@ private:
     }
     findWhatStays(module);
     const auto [statesGone, parametersGone] = sendHome(module, factsOf(home).name);
+    bool assumed = false;
     for (auto function : module.getOps<func::FuncOp>())
       if (updatesAtHome && home == Space::Host)
-        updateAtHome(function, *known);
+        assumed |= updateAtHome(function, *known);
+    if (assumed)
+      module.emitRemark() << "the profile does not say how fast updates are in host memory ('rates.host_bandwidth'): "
+                          << "predicted with " << llvm::formatv("{0:F0}", planner::assumedHostBandwidth / 1e9)
+                          << " GB/s";
     if (states != Space::Device && stateShare > 0 && statesGone == 0)
       module.emitRemark() << "no optimizer state leaves the device for " << factsOf(home).label << ": those below "
                           << smallestMoved << " bytes stay";
@@ -228,7 +234,8 @@ private:
     return false;
   }
 
-  void updateAtHome(func::FuncOp function, const planner::Profile &known) {
+  /// Whether their times are by an assumption.
+  bool updateAtHome(func::FuncOp function, const planner::Profile &known) {
     ModuleOp module = getOperation();
     const auto isAtHome = [&](StringRef symbol) {
       return module.lookupSymbol<VariableOp>(symbol).getHome().has_value();
@@ -236,6 +243,7 @@ private:
     HomeUpdates updates(function, known, isAtHome);
     for (auto update : llvm::to_vector(function.getOps<UpdateOp>()))
       atHome += updates.take(update);
+    return updates.assumes();
   }
 
   /// By op, what it reads: for an update the parameter and its states.

@@ -37,11 +37,15 @@ struct MeasuredEngine {
   int parts = 1; ///< of the batch
 };
 
+/// Of updates in host memory, where a profile does not say it: less than two channels of DDR4-3200, which plain
+/// desktops have, leave beside a training GPU.
+inline constexpr double assumedHostBandwidth = 20e9;
+
 /// Peak rates in operations or bytes per second and the share of them that kernels reach.
 struct Rates {
   std::map<std::string, double> flops; ///< by precision: "fp32", "tf32", "bf16", "fp16"
   double memoryBandwidth = 0;
-  double hostBandwidth = 0; ///< of updates by threads of the host, in its memory; 0: these are the device's own
+  double hostBandwidth = 0; ///< of updates by threads of the host, in its memory; 0: unknown
   Seconds launch = 0;       ///< fixed cost of one kernel
   double convEfficiency = 1, matmulEfficiency = 1, bandwidthEfficiency = 1;
 };
