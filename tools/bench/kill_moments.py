@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kills a training run at random moments, lets it go on from its last checkpoint, and compares what it ends with.
 
-    tools/bench/kill_moments.py MODEL DATA [--sluicec build/bin/sluicec] [--flags ''] [--runs 100] [--steps 30] [--seed 1]
+    tools/bench/kill_moments.py MODEL DATA [--sluicec build/bin/sluicec] [--flags ''] [--runs 100] [--steps 30] [--seed 1] [--calls N [--within 30000]]
 
-DATA is a folder of .npy files or 'synthetic'. Each run writes a checkpoint after each step and gets SIGKILL at a random moment of the time that a run takes which nothing happens to, then goes on from its last
+MODEL is a file, or 'wide', two layers of 512 features for --loss=mse (needs onnx); DATA is a folder of .npy files or 'synthetic'. Each run writes a checkpoint after each step and gets SIGKILL at a random moment of the time that a run takes which nothing happens to, then goes on from its last
 checkpoint, or from the beginning where there is none, to the end. Its exported weights must be the bits of the undisturbed run. Streams are delayed at random (SLUICE_DELAY), so that transfers and updates on the host
-are under way more often. Prints how many runs were killed before their first checkpoint, between, and not at all, as they had ended, and how many ended with other bits."""
+are under way more often. With `--calls` the program is one of the emulator's (test/models/emulated.py install) in which N updates run in host memory: it is killed up to as many nanoseconds after one of them,
+drawn at random, has begun. Prints how many runs were killed before their first checkpoint, between, and not at all, as they had ended, and how many ended with other bits."""
 import argparse
 import collections
 import hashlib
@@ -20,14 +21,27 @@ import tempfile
 import time
 
 
+def write_wide(file, width=512):
+    import onnx
+    from onnx import TensorProto, helper
+
+    names = ["first", "second"]
+    weights = [helper.make_tensor(name, TensorProto.FLOAT, [width, width], [((7 * i) % 101 - 50) / 2000 for i in range(width * width)]) for name in names]
+    nodes = [helper.make_node("Gemm", ["x", "first"], ["h"]), helper.make_node("Relu", ["h"], ["r"]), helper.make_node("Gemm", ["r", "second"], ["y"])]
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["batch", width]) for name in "xy"]
+    onnx.save(helper.make_model(helper.make_graph(nodes, "wide", ends[:1], ends[1:], weights), opset_imports=[helper.make_opsetid("", 17)]), file)
+    return file
+
+
 class Run:
-    def __init__(self, folder, program, data, steps):
+    def __init__(self, folder, program, data, steps, on_host):
         self.folder = folder
         self.command = [program, "--data", data, "--steps", steps, "--lr", "0.01", "--checkpoint", folder / "run", "--checkpoint-every", "1", "--keep-checkpoints", "2", "--export",
-                        folder / "trained.safetensors", "--offload-to", folder / "homes", "--force"]
+                        folder / "trained.safetensors", "--force", *(["--offload-to", folder / "homes"] if on_host else [])]
 
-    def start(self, *words):
-        return subprocess.Popen([str(word) for word in [*self.command, *words]], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env={**os.environ, "SLUICE_DELAY": "1"})
+    def start(self, *words, **environment):
+        return subprocess.Popen([str(word) for word in [*self.command, *words]], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                env={**os.environ, "SLUICE_DELAY": "1", **environment})
 
     def finish(self, *words):
         process = self.start(*words)
@@ -46,6 +60,12 @@ class Run:
         process.communicate()
         return process.returncode == -signal.SIGKILL
 
+    def kill_in_call(self, number, nanoseconds):
+        """Whether it was still running, and whether that call was."""
+        process = self.start(EMULATED_KILL=f"{number},{nanoseconds}")
+        said = process.communicate()[0]
+        return process.returncode == -signal.SIGKILL, "killed within a call" in said
+
 
 def main():
     parser = argparse.ArgumentParser()
@@ -53,24 +73,29 @@ def main():
     parser.add_argument("data")
     parser.add_argument("--sluicec", default="build/bin/sluicec")
     parser.add_argument("--flags", default="")
-    for name, value in (("runs", 100), ("steps", 30), ("seed", 1)):
+    for name, value in (("runs", 100), ("steps", 30), ("seed", 1), ("calls", 0), ("within", 30000)):
         parser.add_argument(f"--{name}", type=int, default=value)
     options = parser.parse_args()
     moments, count = random.Random(options.seed), collections.Counter()
     with tempfile.TemporaryDirectory() as base:
         base = pathlib.Path(base)
         program = base / "program"
-        subprocess.run([options.sluicec, options.model, *options.flags.split(), "-o", program], check=True)
+        model = write_wide(base / "wide.onnx") if options.model == "wide" else options.model
+        subprocess.run([options.sluicec, model, *options.flags.split(), "-o", program], check=True)
         undisturbed = base / "undisturbed"
         undisturbed.mkdir()
         begin = time.monotonic()
-        wanted = Run(undisturbed, program, options.data, options.steps).finish()
+        wanted = Run(undisturbed, program, options.data, options.steps, not options.calls).finish()
         seconds = time.monotonic() - begin
         for number in range(options.runs):
             folder = base / str(number)
             folder.mkdir()
-            run = Run(folder, program, options.data, options.steps)
-            killed = run.kill(moments.random() * seconds)
+            run = Run(folder, program, options.data, options.steps, not options.calls)
+            if options.calls:
+                killed, inside = run.kill_in_call(moments.randint(1, options.calls), moments.randrange(options.within))
+                count["killed within an update"] += inside
+            else:
+                killed = run.kill(moments.random() * seconds)
             begun = (folder / "run/checkpoint.safetensors").exists()
             count["ended before" if not killed else "killed after a checkpoint" if begun else "killed before one"] += 1
             count["other bits"] += run.finish(*(["--resume", folder / "run"] if begun else [])) != wanted

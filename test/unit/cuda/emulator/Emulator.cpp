@@ -264,7 +264,7 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpy
 }
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t call, void *data) {
   countCopy(stream);
-  emulator::enqueue(stream, [=] { call(data); });
+  emulator::enqueue(stream, [=] { emulator::callHost(call, data); });
   return cudaSuccess;
 }
 

@@ -199,6 +199,8 @@ void spend(int seconds);
 /// Puts `work` off until somebody waits for it (EMULATED_EAGER=1: does it now), as late as CUDA may be; keeps it where
 /// `stream` belongs to a capture.
 void enqueue(cudaStream_t stream, std::function<void()> work);
+/// HostCalls.cpp
+void callHost(cudaHostFn_t call, void *data);
 
 /// What `kernel<<<grid, block, shared, stream>>>(arguments...)` becomes; `body` calls the kernel.
 template <typename Body> void start(dim3 grid, dim3 block, size_t, cudaStream_t stream, Body body) {
