@@ -45,14 +45,20 @@ static bool leavesBetween(train::DecisionAttr row) {
   });
 }
 
-/// How many gradients go home for updates there, by their bytes on the device.
-static std::string explainUpdates(ModuleOp module) {
-  int64_t count = 0, bytes = 0;
+/// Updates at home: how many, the bytes of their gradients, and how many states they change.
+struct HomeUpdatesSum {
+  int64_t count = 0, bytes = 0, states = 0;
+};
+static HomeUpdatesSum updatesAtHome(ModuleOp module) {
+  HomeUpdatesSum sum;
   module.walk([&](train::UpdateOp update) {
-    count += update.isAtHome();
-    bytes += update.isAtHome() ? train::bytes(train::heldTensor(update.getGradient().getType())) : 0;
+    if (!update.isAtHome())
+      return;
+    ++sum.count;
+    sum.bytes += train::bytes(train::heldTensor(update.getGradient().getType()));
+    sum.states += static_cast<int64_t>(update.getStates().size());
   });
-  return count == 0 ? "" : std::to_string(count) + " gradients of " + mebibytes(bytes) + " go home for updates there\n";
+  return sum;
 }
 
 /// How many variables are at home elsewhere, a line for states and one for parameters; what is updated there, and how
@@ -65,10 +71,13 @@ static std::string explainHomes(ModuleOp module) {
       ++count, bytes += train::bytes(variable.getType());
     }
   std::string text;
+  const HomeUpdatesSum updates = updatesAtHome(module);
   for (auto [of, sum] : away)
     text += std::to_string(sum.first) + (of.second ? " parameters of " : " optimizer states of ") +
-            mebibytes(sum.second) + " are at home in " + factsOf(of.first).label + ", each on the device around " +
-            (of.second ? "the ops that use it\n" : "its update\n");
+            mebibytes(sum.second) + " are at home in " + factsOf(of.first).label +
+            (of.second                     ? ", each on the device around the ops that use it\n"
+             : updates.states == sum.first ? ", where they are updated\n"
+                                           : ", each on the device around its update\n");
   int64_t shares = 0, bytes = 0;
   for (auto variable : module.getOps<train::VariableOp>())
     if (variable.isShare())
@@ -76,7 +85,10 @@ static std::string explainHomes(ModuleOp module) {
   if (shares > 0)
     text += std::to_string(shares) + " parameters of " + mebibytes(bytes) +
             " are in shares of all ranks, each whole on the device around the ops that use it\n";
-  return text + explainUpdates(module);
+  if (updates.count > 0)
+    text +=
+        std::to_string(updates.count) + " gradients of " + mebibytes(updates.bytes) + " go home for updates there\n";
+  return text;
 }
 
 /// How many variables lie in each form of fewer bits, a line each.
