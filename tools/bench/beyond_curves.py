@@ -50,9 +50,9 @@ def chart(path, models):
     import matplotlib
     import matplotlib.pyplot as plt
     matplotlib.rcParams.update({"svg.hashsalt": "sluice", "svg.fonttype": "none"})  # the same bytes from the same figures
-    columns = min(5, len(models))
+    columns = -(-len(models) // 2) if len(models) > 4 else len(models)
     rows = -(-len(models) // columns)
-    figure, axes = plt.subplots(rows, columns, figsize=(3 * columns, 2.7 * rows), layout="constrained", squeeze=False, sharex=True)
+    figure, axes = plt.subplots(rows, columns, figsize=(3 * columns, 2.7 * rows), layout="constrained", squeeze=False)
     for axis, (word, found) in zip(axes.flat, models.items()):
         for name, style in zip(CURVES, (dict(marker="o"), dict(marker="s"), dict(marker="^"), dict(color="black", linewidth=2.5, alpha=0.5))):
             points = [(share, 100 * (seconds / found["seconds"] - 1)) for share, seconds in zip(found["shares"], found["curves"][name]) if seconds]
