@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products; their gradients are products again.
+#include "ir/Products.h"
 #include "ir/Rules.h"
 
 using namespace mlir;
@@ -43,10 +44,10 @@ template <typename Op> static MatmulOp::Properties productOf(MLIRContext *contex
   return p;
 }
 
-/// C2 of products with Gelu: rows are whole multiples of 16 bytes once they are halves.
-static bool hasWholeRows(ArrayRef<Value> matrices) {
-  return llvm::all_of(matrices, [](Value m) {
-    return ranked(m).getRank() == 2 && extents(m).front() > 1 && extents(m).back() > 1 && extents(m).back() % 8 == 0;
+bool sluice::train::hasWholeRows(ArrayRef<Type> matrices) {
+  return llvm::all_of(matrices, [](Type matrix) {
+    ArrayRef<int64_t> shape = cast<RankedTensorType>(matrix).getShape();
+    return shape.size() == 2 && shape[0] > 1 && shape[1] > 1 && shape[1] % 8 == 0;
   });
 }
 
@@ -60,7 +61,7 @@ INFER(MatmulGeluOp) {
   auto x = cast<RankedTensorType>(types.front());
   if (op.getBias() && extents(op.getBias()) != x.getShape().take_back()) // C1
     return fail(loc, "bias ", op.getBias().getType(), " is no row of ", x);
-  if (!hasWholeRows({op.getA(), op.getB()}) || x.getDimSize(0) < 2 || x.getDimSize(1) % 8) // C2
+  if (!hasWholeRows({op.getA().getType(), op.getB().getType(), x})) // C2
     return fail(loc, "gelu of a product of ", op.getA().getType(), " and ", op.getB().getType(),
                 ": extents are no multiples of 8");
   types.push_back(x);
@@ -73,7 +74,7 @@ LogicalResult MatmulGeluBackwardOp::verify() {
     return failure();                                                    // C1
   if (getDbias() && extents(getDbias()) != extents(getDx()).take_back()) // C1
     return emitOpError() << "has a sum " << getDbias().getType() << " of " << getDx().getType();
-  if (!hasWholeRows({getA(), getB(), getDx()})) // C2
+  if (!hasWholeRows({getA().getType(), getB().getType(), getDx().getType()})) // C2
     return emitOpError() << "multiplies " << getA().getType() << " and " << getB().getType()
                          << ", whose extents are no multiples of 8";
   return success();

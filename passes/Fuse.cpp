@@ -14,6 +14,7 @@
 #include "passes/JoinedStatistics.h"
 #include "passes/Passes.h"
 #include "passes/Regions.h"
+#include "passes/Reshapes.h"
 #include "passes/SplitBatchNorms.h"
 
 #include "ir/ScalarNames.h"
@@ -104,9 +105,7 @@ bool onlyUpdatesBetween(Operation *producer, Operation *consumer) {
 
 /// The variable whose bytes `value` is, empty when it is none's.
 StringRef variableBehind(Value value) {
-  while (auto view = value.getDefiningOp<ReshapeOp>())
-    value = view.getX();
-  const FlatSymbolRefAttr variable = variableOf(value);
+  const FlatSymbolRefAttr variable = variableOf(withoutReshapes(value));
   return variable ? variable.getValue() : StringRef();
 }
 

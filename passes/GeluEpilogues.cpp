@@ -2,6 +2,9 @@
 // See GeluEpilogues.h. Reshapes may stand between a product and Gelu: both go by the order of the elements.
 #include "passes/GeluEpilogues.h"
 
+#include "ir/Products.h"
+#include "passes/Reshapes.h"
+
 using namespace mlir;
 using namespace sluice;
 using namespace sluice::train;
@@ -9,13 +12,6 @@ using namespace sluice::train;
 namespace {
 
 RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
-
-/// What the value is a reshape of.
-Value withoutViews(Value value) {
-  while (auto view = value.getDefiningOp<ReshapeOp>())
-    value = view.getX();
-  return value;
-}
 
 /// All that read the value or a reshape of it, in no order.
 SmallVector<Operation *> readersOf(Value value) {
@@ -28,15 +24,9 @@ SmallVector<Operation *> readersOf(Value value) {
   return readers;
 }
 
-/// What cuBLASLt's epilogues of Gelu are for: matrices whose rows are whole multiples of 16 bytes once they are halves,
-/// with no extent of one (Matmul.cpp).
+/// Whether the product may compute Gelu, or its slope times what it gives.
 bool takesGelu(MatmulOp product) {
-  const auto isWhole = [](Value matrix) {
-    RankedTensorType type = typeOf(matrix);
-    return type.getRank() == 2 && !type.getEncoding() && type.getDimSize(0) > 1 && type.getDimSize(1) > 1 &&
-           type.getDimSize(1) % 8 == 0;
-  };
-  return isWhole(product.getA()) && isWhole(product.getB()) && isWhole(product.getY()) &&
+  return hasWholeRows({product.getA().getType(), product.getB().getType(), product.getY().getType()}) &&
          product.getAlpha().isExactlyValue(1);
 }
 
@@ -91,7 +81,7 @@ SumToOp sumOfRows(Value value, int64_t columns) {
 /// The op comes in the product's place, before the weights' update.
 bool fuseGradient(GeluBackwardOp gelu, bool sums) {
   MatmulOp product = onlySource(gelu.getDy());
-  const Value x = withoutViews(gelu.getX());
+  const Value x = withoutReshapes(gelu.getX());
   auto maker = x.getDefiningOp<MatmulOp>(); // so that x is of 16 bits
   if (!gelu.getTanh() || !product || !maker || product.getBias() || !takesGelu(product) ||
       !maker->isBeforeInBlock(product))
@@ -132,7 +122,7 @@ bool isFirstReader(GeluOp gelu, MatmulOp product) {
 }
 
 bool fuseGelu(GeluOp gelu) {
-  auto product = withoutViews(gelu.getX()).getDefiningOp<MatmulOp>();
+  auto product = withoutReshapes(gelu.getX()).getDefiningOp<MatmulOp>();
   if (!gelu.getTanh() || !product || !takesGelu(product) || (product.getBias() && !product.addsRow()) ||
       !isTrained(product) || !isFirstReader(gelu, product))
     return false;

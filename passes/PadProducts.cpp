@@ -8,6 +8,7 @@
 // After assign-precision, whose casts it widens, and before linearize, since pieces and what works in place follow from
 // types. Without it cuBLASLt computes with the alignment of single halves, on an H200 in five to seven times the time.
 #include "passes/Passes.h"
+#include "passes/Reshapes.h"
 
 #include "llvm/ADT/MapVector.h"
 
@@ -106,9 +107,8 @@ private:
 
   /// Whether an elementwise op reads the gradient of a loss, or what others make of it.
   static bool isOfGradient(FusedOp op) {
-    return llvm::any_of(op.getInputs(), [](Value value) {
-      while (auto view = value.getDefiningOp<ReshapeOp>())
-        value = view.getX();
+    return llvm::any_of(op.getInputs(), [](Value input) {
+      const Value value = withoutReshapes(input);
       auto made = value.getDefiningOp<FusedOp>();
       return value.getDefiningOp<LossBackwardOp>() || (made && isOfGradient(made));
     });

@@ -2,17 +2,13 @@
 // See PartedRegion.h. Rows of a part lie along one dimension, whatever dimensions they have outside.
 #include "passes/PartedRegion.h"
 
+#include "passes/Reshapes.h"
+
 using namespace mlir;
 using namespace sluice;
 using namespace sluice::train;
 
 static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
-
-static Value rootOf(Value value) {
-  while (auto view = value.getDefiningOp<ReshapeOp>())
-    value = view.getX();
-  return value;
-}
 
 static void sortByProgram(SmallVectorImpl<Operation *> &ops) {
   llvm::sort(ops, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
@@ -93,9 +89,9 @@ Value PartedRegion::wholeRows(Value value) {
   SmallVector<int64_t> shape = {region.rows};
   llvm::append_range(shape, type.getShape().drop_front(leadingDimensions(type.getShape(), region.rows)));
   auto wanted = RankedTensorType::get(shape, type.getElementType());
-  const Value root = rootOf(value);
+  const Value root = withoutReshapes(value);
   for (auto [known, made] : whole)
-    if (rootOf(known) == root && made.getType() == wanted)
+    if (withoutReshapes(known) == root && made.getType() == wanted)
       return made;
   return reshaped(root, wanted, region.loss);
 }

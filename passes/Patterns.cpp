@@ -2,6 +2,8 @@
 // See Patterns.h.
 #include "passes/Patterns.h"
 
+#include "passes/Reshapes.h"
+
 #include "llvm/ADT/SetVector.h"
 
 #include <cmath>
@@ -12,9 +14,7 @@ using namespace sluice::train;
 
 /// Views do not matter, as the numbers are the same in every shape. Large constants have no value in the IR.
 DenseFPElementsAttr Patterns::constantOf(Value value) const {
-  while (auto reshape = value.getDefiningOp<ReshapeOp>())
-    value = reshape.getX();
-  auto read = value.getDefiningOp<ReadOp>();
+  auto read = withoutReshapes(value).getDefiningOp<ReadOp>();
   auto variable = read ? symbols.lookup<VariableOp>(read.getVariable()) : VariableOp();
   return variable && variable.getRole() == Role::Constant
              ? dyn_cast_or_null<DenseFPElementsAttr>(variable.getValueAttr())
