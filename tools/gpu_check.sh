@@ -5,7 +5,8 @@
 #   tools/gpu_check.sh pack [-o FILE.tar.xz] [--prebuilt ARCHITECTURE]
 #                                                here, after tools/setup.sh: emits the programs, packs all that the check needs;
 #                                                --prebuilt 90: with what the stage `first` runs as programs for such GPUs
-#   tar xf FILE.tar.xz && sluice_gpu_check/gpu_check.sh first    there: what to know first, in nine minutes
+#   tar xf FILE.tar.xz && sluice_gpu_check/gpu_check.sh first    there: what to know first, in nine minutes;
+#                                                python3 -m tarfile -e FILE.tar.xz unpacks it where there is no xz
 #   sluice_gpu_check/gpu_check.sh run            there: everything, as long as it takes
 #   sluice_gpu_check/gpu_check.sh STAGE          one stage: first, build, conformance, train, measure, peers, sanitize, report
 #
@@ -136,6 +137,7 @@ stage_first() {
   for program in check_resnet_bf16 check_resnet_bf16_planned; do ! exists "$program" || train_check "$program"; done
   for program in {resnet50,gpt2,gpt2_dropout}_bf16_keep; do ! exists "$program" || measure "$program" 100; done
   for variant in eager compile; do first_peers "$variant"; done
+  [ "$unfinished" = 1 ] || say "what decides is done after $SECONDS s"
   for program in {resnet50,gpt2}_bf16_60act; do ! exists "$program" || measure "$program" 100; done
   for program in {resnet50,gpt2}_bf16_keep; do ! exists "$program" || profile "$program"; done
   stage_conformance
@@ -258,5 +260,5 @@ case ${1:-} in
   pack) shift; exec "$here/bench/gpu_pack.sh" "$@" ;;
   first | build | conformance | train | measure | peers | sanitize | report) (run_stage "$1") ;;
   run) run_all ;;
-  *) sed -n '3,21p' "${BASH_SOURCE[0]}"; exit 2 ;;
+  *) sed -n '3,22p' "${BASH_SOURCE[0]}"; exit 2 ;;
 esac

@@ -7,6 +7,7 @@
 # --prebuilt 90: what the stage `first` runs is built here for such GPUs, so that
 # a machine that has no compiler, or is lent for minutes, can run it; without debug information, data libraries linked in.
 # Programs carry no weights but the tiny ones: theirs are drawn from the seed. What a model or a budget does not allow is left out and said.
+# What travels to a lent machine, the pack and the files of this repository, may have 60 MiB together: more ends with status 1.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 
@@ -17,6 +18,7 @@ checked=(mlp:8 resnet:8 mobile:8 densenet:8 unet:4 vgg:8 lrn:8 gates:8:mse leaky
 inverted=(leaky:8:hascoet,fp16=0 reversible:8:mixed,offload=0)                   # tiny model:batch:strategy, with what can be rebuilt rebuilt, in fp32
 measured=(resnet50:256 resnet152:64 vgg16:64 densenet121:128 vit_b_16:64)        # torchvision model:batch at 224
 budgets=(80% 60% 60%act 40%)
+largest=$((60 << 20))
 
 emit() { # name, model, flags...: programs/NAME/{program.cu,NAME.safetensors}
   local name=$1 model=$2
@@ -120,7 +122,7 @@ while [ $# -gt 0 ]; do
   case $1 in
     -o) out=${2:?-o needs a file} ;;
     --prebuilt) prebuilt=${2:?--prebuilt needs an architecture such as 90} ;;
-    *) sed -n '3,9p' "${BASH_SOURCE[0]}"; exit 2 ;;
+    *) sed -n '3,10p' "${BASH_SOURCE[0]}"; exit 2 ;;
   esac
   shift 2
 done
@@ -154,4 +156,6 @@ done
 [ -z "$prebuilt" ] || prebuild "$prebuilt"
 # Programs share a static runtime: a window that holds them all finds it again in each.
 tar -C "$work" -cf - sluice_gpu_check | xz -T2 --lzma2=preset=6,dict=192MiB >"$work/pack.tar.xz" && mv "$work/pack.tar.xz" "$out" || die "cannot write $out"
-say "$out: $(stat -c %s "$out") bytes, $(find "$pack/programs" -name program.cu | wc -l) programs; with the files of this repository $(($(stat -c %s "$out") + $(git ls-files -z | xargs -0 cat | wc -c)))"
+bytes=$(stat -c %s "$out") files=$(git ls-files -z | xargs -0 cat | wc -c)
+say "$out: $bytes bytes, $(find "$pack/programs" -name program.cu | wc -l) programs; with the files of this repository $((bytes + files)) of $largest that may travel"
+[ $((bytes + files)) -le $largest ] || die "that is too much to travel"
