@@ -174,7 +174,7 @@ void declareMachine(CLI::App &app, DriverOptions &o, Words &w) {
       ->option_text("N");
   app.add_option("--device", o.pipeline.device,
                  "profile that times are predicted by: a name or a .json file (default: this machine as measured, or "
-                 "$SLUICE_DEVICE; h200 with --target=cuda)")
+                 "$SLUICE_DEVICE; with --target=cuda this machine's GPU, or h200)")
       ->option_text("NAME|FILE");
   app.add_flag("--calibrate", o.calibrate, "measure this machine again (default: once, kept in ~/.cache/sluice)");
   app.add_option("--profile", o.pipeline.profile,

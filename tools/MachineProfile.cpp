@@ -13,6 +13,7 @@
 #include "runtime/files/OutputFile.h"
 #include "runtime/host/Dnnl.h"
 #include "tools/Calibrate.h"
+#include "tools/GpuProfile.h"
 
 #include <nlohmann/json.hpp>
 
@@ -177,8 +178,10 @@ bool isPlanned(const DriverOptions &options) {
 
 /// A measured profile is one more input file, whose path goes into the options.
 void sluice::chooseDevice(DriverOptions &options) {
-  if (options.deviceNamed || factsOf(options.pipeline.target).device || !isPlanned(options))
+  if (options.deviceNamed || !isPlanned(options))
     return;
+  if (factsOf(options.pipeline.target).device)
+    return chooseGpu(options);
   std::string &device = options.pipeline.device;
   if (isForeign(options.pipeline.level)) {
     device = factsOfCpu(options.pipeline.level).profile;
