@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What leaves is a share of the bytes of what may: of states first, which travel once a step there and back, then of
 // parameters, which are fetched for each use; where updates run at home, of both together, as then a gradient travels
-// in their stead. The least share with a plan is found by halving, as more of it never
-// needs more memory; beyond it the time falls while less is done for activations, then rises with what travels.
+// in their stead. Which share is fastest is looked for from the smallest one with a plan to the smallest one that keeps
+// all activations, and beyond (HomeSearch.h), so that no plan that keeps them, of states alone or of both, is faster.
 #include "passes/ChooseHomes.h"
+
+#include "passes/HomeSearch.h"
 
 #include "ir/Train.h"
 
@@ -38,41 +40,52 @@ PipelineOptions withShare(PipelineOptions options, int share) {
 class Choice {
 public:
   Choice(ModuleOp module, const PipelineOptions &options, PlanModule plan)
-      : module(module), options(options), plan(plan), all(sharesOf(options)), best(module, with(0), plan) {}
+      : module(module), options(options), plan(plan), best(module, withShare(options, 0), plan) {}
 
   void run() {
     if (best.isSettled())
       return;
     options.budget = std::to_string(best.budget()); // percentages are of the keep of what has no home elsewhere
-    const int least = succeeded(best.result) ? 0 : leastWithPlan();
-    for (int more = 1, worse = 0; worse < 2 && least + more <= all; more *= 2)
-      worse = best.improve({module, with(least + more), plan}) ? 0 : worse + 1;
+    const std::optional<double> allHere = secondsOf(best);
+    search(options, [&](HomeSearch &homes) { homes.run(); }, allHere);
+    if (leaveTogether(options)) { // states alone, too, are one kind that must not be faster than all of them
+      PipelineOptions states = options;
+      states.choosesParameters = false;
+      states.parameterShare = 0;
+      search(states, [](HomeSearch &homes) { homes.runKeeping(); }, allHere);
+    }
+    if (failed(best.result))
+      best.options = withShare(options, sharesOf(options));
+    best.options.choosesParameters = options.choosesParameters;
   }
 
 private:
-  PipelineOptions with(int share) const { return withShare(options, share); }
+  static std::optional<double> secondsOf(const PlanTry &tried) {
+    return succeeded(tried.result) ? std::optional<double>(tried.seconds()) : std::nullopt;
+  }
 
-  /// `all` where none has.
-  int leastWithPlan() {
-    int without = 0, least = all;
-    if (!best.improve({module, with(all), plan})) {
-      best.options = with(all);
-      return all;
-    }
-    while (least - without > 1) {
-      const int middle = (without + least) / 2;
-      PlanTry half(module, with(middle), plan);
-      const bool has = succeeded(half.result);
-      best.improve(std::move(half));
-      (has ? least : without) = middle;
-    }
-    return least;
+  void search(const PipelineOptions &with, llvm::function_ref<void(HomeSearch &)> run, std::optional<double> allHere) {
+    const auto planned = [&](int share) {
+      if (share == 0)
+        return allHere;
+      PlanTry tried(module, withShare(with, share), plan);
+      const std::optional<double> seconds = secondsOf(tried);
+      best.improve(std::move(tried));
+      return seconds;
+    };
+    const auto keeps = [&](int share) {
+      PipelineOptions keep = withShare(with, share);
+      keep.strategy = "keep";
+      keep.sketch = true;
+      return succeeded(PlanTry(module, keep, plan).result);
+    };
+    HomeSearch homes(sharesOf(with), planned, keeps);
+    run(homes);
   }
 
   ModuleOp module;
   PipelineOptions options;
   PlanModule plan;
-  const int all;
 
 public:
   PlanTry best;

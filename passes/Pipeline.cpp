@@ -163,14 +163,19 @@ static LogicalResult runAllowed(ModuleOp module, Level from, Level until, const 
   return result;
 }
 
-/// Homes, parts, or both: parts for the homes of the whole, then homes for these parts.
+/// Homes, parts, or both: either alone, parts for the homes of the whole, then homes for these parts.
 static PlanTry compare(ModuleOp module, PipelineOptions options, PlanModule plan, bool mayCutRows) {
   if (!options.choosesHomes())
     return chooseParts(module, options, plan, mayCutRows);
   PlanTry best = chooseHomes(module, options, plan);
   if (!options.choosesParts || best.isSettled())
     return best;
-  best.improve(chooseParts(module, best.options, plan, mayCutRows));
+  options.budget = std::to_string(best.budget()); // percentages are of the keep of the whole, all on the device
+  const PipelineOptions here = allOnDevice(options);
+  PlanTry parts = chooseParts(module, here, plan, mayCutRows);
+  if (best.options.stateShare != here.stateShare || best.options.parameterShare != here.parameterShare)
+    best.improve(chooseParts(module, best.options, plan, mayCutRows));
+  best.improve(std::move(parts));
   if (best.options.hasPartsOfStep())
     best.improve(chooseHomes(module, best.options, plan));
   return best;
@@ -194,10 +199,12 @@ static PlanTry choose(ModuleOp module, const PipelineOptions &options, PlanModul
   PipelineOptions sketch = options;
   sketch.sketch = true;
   const bool fits = best && succeeded(best->result);
-  const PlanTry sketched = compare(module, sketch, plan, !fits);
+  PlanTry sketched = compare(module, sketch, plan, !fits);
   if (failed(sketched.result))
     return compare(module, options, plan, true);
   PlanTry chosen = planned(sketched.options, false);
+  if (succeeded(chosen.result))
+    chosen.improve(std::move(sketched)); // which may have been packed where the other was not
   if (fits)
     best->improve(std::move(chosen));
   else if (succeeded(chosen.result))

@@ -4,11 +4,19 @@
 
 #include "passes/plan/PlanAttribute.h"
 
+#include <tuple>
+
 using namespace mlir;
 using namespace sluice;
 
-/// What saves less than a fiftieth is not worth its rounding or its copies.
+/// What saves less than a fiftieth is not worth its rounding.
 static constexpr double worthwhile = 0.98;
+
+static auto partsOf(const PipelineOptions &options) {
+  return std::tie(options.parts, options.partsAlong, options.stepParts, options.partsAbove, options.weightsAbove);
+}
+
+static int sharesAway(const PipelineOptions &options) { return options.stateShare + options.parameterShare; }
 
 PlanTry::PlanTry(ModuleOp original, const PipelineOptions &options, PlanModule plan)
     : module(original.clone()), options(options) {
@@ -41,8 +49,11 @@ bool PlanTry::improve(PlanTry other) {
       cause.smallestBudget = std::min(*cause.smallestBudget, *other.cause.smallestBudget);
     return false;
   }
-  if (succeeded(result) && other.seconds() > worthwhile * seconds())
-    return false;
+  if (succeeded(result)) {
+    const double enough = partsOf(options) == partsOf(other.options) ? seconds() : worthwhile * seconds();
+    if (other.seconds() > enough || (other.seconds() == seconds() && sharesAway(options) <= sharesAway(other.options)))
+      return false;
+  }
   *this = std::move(other);
   return true;
 }

@@ -36,8 +36,9 @@ struct PlanTry {
   /// Of a sketch: whether it has a plan, or its budget is not below the floor, so that a thorough search may find one.
   bool mayFit() const;
 
-  /// Takes `other` in its place where that alone has a plan, or one that is faster by a share worth its trouble. Of
-  /// tries that all fail the smallest budget is known then. Returns whether it was taken.
+  /// Takes `other` in its place where that alone has a plan, or a faster one; with other parts, which round, it must be
+  /// faster by a share worth that. Of tries that all fail the smallest budget is known then. Returns whether it was
+  /// taken.
   bool improve(PlanTry other);
   /// The module becomes this one, and what was said is told. `cause` is this one's.
   mlir::LogicalResult put(mlir::ModuleOp into, PlanningFailure &cause);
