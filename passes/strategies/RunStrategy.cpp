@@ -3,10 +3,10 @@
 // choice among all strategies.
 #include "passes/planner/Bounds.h"
 #include "passes/planner/Simulate.h"
-#include "passes/planner/Visits.h"
 #include "passes/strategies/ChainProblem.h"
 #include "passes/strategies/LossyForms.h"
 #include "passes/strategies/Strategies.h"
+#include "passes/strategies/VisitorRoom.h"
 #include "passes/strategies/WithinBudget.h"
 
 #include <algorithm>
@@ -199,30 +199,6 @@ static Answer bestOfAll(const Problem &problem, Bytes budget, const Strategy &st
   return answer;
 }
 
-/// Lets visitors come ahead and leave later where that is faster, in what room the plan leaves; without a budget in its
-/// own arena.
-static Answer placeVisitors(const Problem &problem, Bytes budget, const Options &options, Answer answer) {
-  Plan *plan = hasVisitors(problem) ? std::get_if<Plan>(&answer) : nullptr;
-  if (!plan)
-    return answer;
-  const Bytes most = budget < noBudget ? budget : plan->arenaBytes;
-  Bytes inner = most;
-  for (int attempt = 0; attempt < 5; ++attempt) {
-    Plan ahead = withVisits(problem, attempt < 4 ? inner : 0, *plan); // at last with no room but for themselves
-    measure(problem, options, most, ahead);
-    if (ahead.arenaBytes > most) {
-      inner = tightened(problem, ahead, inner, most);
-      continue;
-    }
-    if (simulate(problem, ahead).makespan <= simulate(problem, *plan).makespan) {
-      *plan = checked(problem, ahead, most);
-      break;
-    }
-    attempt = std::max(attempt, 3);
-  }
-  return answer;
-}
-
 /// A strategy's answer before visitors are placed. Lossy actions that nobody named are taken away here, once, so that a
 /// strategy only asks what it can do.
 static Answer planned(const Problem &problem, Bytes budget, const Strategy &strategy, const Options &options) {
@@ -239,7 +215,7 @@ static Answer planned(const Problem &problem, Bytes budget, const Strategy &stra
 }
 
 Answer runStrategy(const Problem &problem, Bytes budget, const Strategy &strategy, const Options &options) {
-  return placeVisitors(problem, budget, options, planned(problem, budget, strategy, options));
+  return withVisitors(problem, budget, strategy, withoutUnnamed(options), planned(problem, budget, strategy, options));
 }
 
 // Problem and knobs are checked here, for all strategies: what is called from here on takes them for granted.
