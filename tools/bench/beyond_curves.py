@@ -54,7 +54,7 @@ def chart(path, models):
     rows = -(-len(models) // columns)
     figure, axes = plt.subplots(rows, columns, figsize=(3 * columns, 2.7 * rows), layout="constrained", squeeze=False)
     for axis, (word, found) in zip(axes.flat, models.items()):
-        for name, style in zip(CURVES, (dict(marker="o"), dict(marker="s"), dict(marker="^"), dict(color="black", linewidth=2.5, alpha=0.5))):
+        for name, style in zip(CURVES, (dict(marker="o"), dict(marker="s"), dict(marker="^"), dict(color="black", marker="D", linewidth=2.5, alpha=0.5))):
             points = [(share, 100 * (seconds / found["seconds"] - 1)) for share, seconds in zip(found["shares"], found["curves"][name]) if seconds]
             axis.plot(*(zip(*points) if points else ([], [])), label=name, markersize=4, **style)
         axis.axvline(100 * found["smallest"]["activations"] / found["bytes"], color="C0", linestyle=":")

@@ -7,7 +7,8 @@
 MODEL is a folder below ~/.cache/sluice/models (test/models/make_torchvision.py --export-only, make_gpt2.py), BUDGET a share of what keeping everything on the device needs (40%), or `both`: a
 fiftieth more than the smallest budget at which activations alone and homes alone have a plan, PARTS what --parts takes, several with a semicolon between them. Of several batches (1,2,4) the one
 is taken for which these two smallest budgets are nearest to each other, as shares of the larger one. Alone are: activations kept, moved and made again, whole (--strategy=mixed); states, and states and parameters, as many
-of them at home in host memory as the budget needs, with all activations kept; parts, with all activations of them kept. Together: each of the homes with each of the parts, activations planned. Of each the fastest one that fits is taken; times are over keeping everything on the device."""
+of them at home in host memory as the budget needs, with all activations kept; parts, with all activations of them kept. Together: activations planned, with as many states and
+parameters at home as is best, with each of the parts. Of each the fastest one that fits is taken; times are over keeping everything on the device."""
 import argparse
 import itertools
 
@@ -66,7 +67,7 @@ def main():
         keep = planner.plan("--strategy=keep")
         size = int(1.02 * max(smallest or planner.smallest())) if budget == "both" else int(keep["keep_arena"] * float(budget.rstrip("%")) / 100)
         alone = [planner.best([[]], size, False), planner.best(HOMES[1:], size, True), planner.best(cuts, size, True)]
-        together = min((planner.best([home], size, False) for home in ([*home, *cut] for home, cut in itertools.product(HOMES, [[], *cuts]))), key=lambda found: found[0] or float("inf"))
+        together = min((planner.best([[*home, *cut]], size, False) for home, cut in itertools.product(([], HOMES[-1]), [[], *cuts])), key=lambda found: found[0] or float("inf"))
         over = lambda found: f"{found[0] / keep['keep_seconds'] - 1:+.1%}" if found[0] else "-"
         first = min((found[0] for found in alone if found[0]), default=None)
         ahead = f"{1 - together[0] / first:.1%}" if first else "alone none fits"
