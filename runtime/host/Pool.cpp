@@ -93,15 +93,17 @@ template <typename T, typename Sum> void sumChannels(T *to, int64_t channels, Su
   }
 }
 
-/// Calls body(vectors, c) for the channels, from c on as many as so many vectors have, and then rest(c) for those that
-/// fill no vector.
+/// Calls body(vectors, c) for the channels, from c on as many as so many vectors have: the last one again with some of
+/// the one before where it would not be full. Fewer channels than a vector has are left to rest(c).
 template <typename Body, typename Rest> void forVectors(int64_t channels, Body &&body, Rest &&rest) {
   int64_t c = 0;
   for (constexpr int64_t four = 4 * tile::lanes; c + four <= channels; c += four)
     body(std::integral_constant<int, 4>(), c);
   for (; c + tile::lanes <= channels; c += tile::lanes)
     body(std::integral_constant<int, 1>(), c);
-  if (c < channels)
+  if (c < channels && channels >= tile::lanes)
+    body(std::integral_constant<int, 1>(), channels - tile::lanes);
+  else if (c < channels)
     rest(c);
 }
 
