@@ -11,6 +11,7 @@
 #include "passes/kernels/CudaKernels.h"
 #include "passes/kernels/HostKernels.h"
 #include "passes/kernels/KernelWork.h"
+#include "passes/kernels/Touches.h"
 #include "passes/planner/Profile.h"
 #include "runtime/CpuTable.h"
 
@@ -107,12 +108,12 @@ struct EstimateCost : sluice::impl::EstimateCostBase<EstimateCost> {
     std::map<Name, std::pair<double, int>> ofStep; // estimated seconds and calls
     std::vector<double> seconds;
     std::vector<Name> names;
-    const int64_t touched = bytesTouched();
+    const llvm::DenseMap<Operation *, Touches> touches = touchesOfFunctions();
     for (const AlgorithmChoice &choice : choices) {
       auto kernel = cast<HasKernel>(choice.op);
       names.emplace_back(nodeName(choice.op->getLoc()), kernel.launchName());
-      seconds.push_back(device.estimate(workOf(choice.op, touched)) * choice.offered[choice.chosen].slowness /
-                        choice.fastest);
+      seconds.push_back(secondsOf(choice.op, touches.at(choice.op->getParentOp()).of(choice.op), device) *
+                        choice.offered[choice.chosen].slowness / choice.fastest);
       if (!isInStep(choice.op))
         continue;
       auto &[sum, count] = ofStep[names.back()];
@@ -128,15 +129,15 @@ struct EstimateCost : sluice::impl::EstimateCostBase<EstimateCost> {
     return seconds;
   }
 
-  /// By a step: what profiles know of how much a kernel finds in caches depends on all that runs around it.
-  int64_t bytesTouched() {
-    int64_t sum = 0;
-    for (auto variable : getOperation().getOps<VariableOp>())
-      sum += bytes(variable.getType());
+  /// What profiles know of how much a kernel finds in caches depends on what runs around it.
+  llvm::DenseMap<Operation *, Touches> touchesOfFunctions() {
+    llvm::MapVector<Operation *, SmallVector<Operation *>> ops;
     for (const AlgorithmChoice &choice : choices)
-      for (Value result : choice.op->getResults())
-        sum += isInStep(choice.op) ? bytes(result.getType()) : 0;
-    return sum;
+      ops[choice.op->getParentOp()].push_back(choice.op);
+    llvm::DenseMap<Operation *, Touches> touches;
+    for (auto &[function, ofFunction] : ops)
+      touches.try_emplace(function, cast<func::FuncOp>(function), ofFunction);
+    return touches;
   }
 
   static bool isInStep(Operation *op) { return op->getParentOfType<func::FuncOp>().getSymName() == "step"; }

@@ -7,87 +7,92 @@
 
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <chrono>
+#include <functional>
 #include <string>
 #include <vector>
 
 namespace sluice {
 
-/// Kernels in an arena whose places they go round.
+/// Kernels in an arena whose places they go round. What runs may be kept and run again later: it owns its kernel.
 class Bench {
 public:
-  explicit Bench(DataType type) : type(type), session(arenaBytes, 0, 0) {
-    clear(session.compute, device(0, {static_cast<int64_t>(arenaBytes)}, Layout::RowMajor, DataType::U8), "calibrate");
-  }
+  using Run = std::function<void(Stream &)>;
+
+  Bench(DataType type, double mostSeconds);
 
   /// Place for a tensor, after the last one; the arena is a ring.
-  Tensor place(Shape shape, Layout layout = Layout::RowMajor, DataType type = DataType::F32) {
-    Tensor tensor = device(0, shape, layout, type);
-    const size_t bytes = (tensor.bytes() + 255) / 256 * 256;
-    if (next + bytes > ring)
-      next = 0;
-    tensor.offset = next;
-    next += bytes;
-    return tensor;
-  }
+  Tensor place(Shape shape, Layout layout = Layout::RowMajor, DataType type = DataType::F32);
   Tensor space(size_t bytes) { return place({static_cast<int64_t>(bytes)}, Layout::RowMajor, DataType::U8); }
+  /// Of the bench's type.
+  Tensor placeOwn(Shape shape, Layout layout = Layout::RowMajor) { return place(shape, layout, type); }
+  /// Ids that name the first row or class: nothing else ever lies there. 2 MiB at most.
+  Tensor zeros(Shape shape) const { return device(arenaBytes, shape, Layout::RowMajor, DataType::I64); }
 
   /// Whether a kernel that touches so many bytes can be measured.
-  static bool fits(size_t bytes) { return bytes <= arenaBytes / 2; }
+  bool fits(size_t bytes) const { return bytes <= arenaBytes / 2; }
 
   /// Seconds of so many runs.
-  template <typename Run> double total(int repeats, Run &&run) {
-    session.synchronize();
-    const auto begin = std::chrono::steady_clock::now();
-    for (int i = 0; i < repeats; ++i)
-      run(session.compute);
-    session.synchronize();
-    return std::max(1e-9, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
-  }
+  double total(int repeats, const Run &run);
 
   /// Whether the time that sampling may take is over.
-  bool late() const { return std::chrono::steady_clock::now() - begin > std::chrono::duration<double>(mostSeconds); }
+  bool late() const { return taken() > mostSeconds; }
 
   /// Seconds of one `run`, whose operands go round in so many bytes; short ones are repeated to two milliseconds.
-  template <typename Run> double seconds(size_t around, Run &&run) {
-    ring = around;
-    next = 0;
-    double best = once(1, run);
-    const int repeats = std::clamp(static_cast<int>(2e-3 / best), 1, 200), rounds = best > 5e-3 ? 1 : 2;
-    for (int i = 0; i < rounds; ++i) // so many in a row that waking the threads counts for nothing
-      best = std::min(best, once(repeats, run));
-    return best;
-  }
+  double seconds(size_t around, const Run &run);
 
   /// Files how fast a kernel that takes places for so many bytes does that amount: with operands that were touched a
-  /// moment ago and, where caches would hold them, with some that were not. Tensors have the bench's type.
-  template <typename Run>
-  void sample(const std::string &kind, std::vector<double> size, double amount, size_t bytes, Run &&run) {
-    const size_t near = std::min<size_t>(arenaBytes, 2 * (bytes + 4096));
-    size.push_back(0);
-    for (size_t around : {near, bytes < cachedBytes ? arenaBytes : near}) {
-      size.back() = planner::surroundings(static_cast<double>(around));
-      samples.push_back({{"kind", kind}, {"size", size}, {"rate", amount / seconds(around, run)}});
-      if (type == DataType::BF16)
-        samples.back()["type"] = "bf16";
-      if (around == arenaBytes || bytes >= cachedBytes)
-        break;
-    }
+  /// moment ago, and with some that no cache holds any more. Tensors have the bench's type.
+  void sample(const std::string &kind, std::vector<double> size, double amount, size_t bytes, const Run &run);
+  /// Files a rate as it is.
+  void file(const std::string &kind, std::vector<double> size, double rate) {
+    measured.push_back({kind, {std::move(size), rate}, rate, 0, nullptr});
+  }
+  /// One that waits for memory: its rate is in those bytes.
+  void sampleTraffic(const std::string &kind, double bytes, const Run &run) {
+    sample(kind, {bytes}, bytes, static_cast<size_t>(bytes), run);
   }
 
+  /// Measures once more what took longer than its like, until so many seconds are over: other work makes nothing
+  /// faster.
+  void repeatSlowest(double mostSeconds);
+
+  nlohmann::json samples() const;
+
   const DataType type;
-  Session session;
-  nlohmann::json samples = nlohmann::json::array();
 
 private:
-  static constexpr double mostSeconds = 3.5;
+  struct Measured {
+    std::string kind;
+    planner::Sample sample;
+    double amount;
+    size_t around;
+    Run run;
+  };
+
+  double once(int repeats, const Run &run) { return total(repeats, run) / repeats; }
+  double taken() const;
+  /// The rate that others of the kind would make one expect; its own where there are none.
+  double expected(const Measured &one) const;
+
+  const double mostSeconds;
   const std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
+  const size_t arenaBytes; ///< without the zeros behind it
+  std::vector<Measured> measured;
+  size_t next = 0, ring;
 
-  template <typename Run> double once(int repeats, Run &&run) { return total(repeats, run) / repeats; }
-
-  static constexpr size_t arenaBytes = size_t{192} << 20, cachedBytes = size_t{24} << 20;
-  size_t next = 0, ring = arenaBytes;
+public:
+  Session session;
 };
+
+/// Samples of kinds of kernels, each set in a file of its own.
+void measureConvolutions(Bench &bench);
+void measureProducts(Bench &bench);
+void measureAttention(Bench &bench);
+void measureTraffic(Bench &bench);
+/// Scalar functions of regions, which are computed in float whatever is stored.
+void measureFunctions(Bench &bench);
+/// Of a region that does next to nothing.
+double launchSeconds(Bench &bench);
 
 } // namespace sluice

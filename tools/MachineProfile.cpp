@@ -34,8 +34,8 @@ using nlohmann::json;
 namespace {
 
 /// Another set of samples, or kernels of another speed, are another version: older files are measured again.
-constexpr int version = 4;
-constexpr int mostMilliseconds = 60000; ///< until the child says something; far beyond what it takes on a busy machine
+constexpr int version = 5;
+constexpr int mostMilliseconds = 240000; ///< until the child says something; beyond what it takes on a busy machine
 
 std::string processorName() {
   std::ifstream file("/proc/cpuinfo");
@@ -106,7 +106,7 @@ std::string calibrateInChild(const fs::path &path, bool halves, bool insist) {
     try {
       text = calibrate(path.parent_path().string(), halves, insist, [&] {
         std::cerr << "sluicec: measuring this machine with " << threads() << (threads() == 1 ? " thread" : " threads")
-                  << ", once, about " << (halves ? 9 : 5) << " s; kept in " << path.string() << std::endl;
+                  << ", once, about " << (halves ? 20 : 10) << " s; kept in " << path.string() << std::endl;
       });
     } catch (const std::exception &failure) {
       text = failure.what();

@@ -2,16 +2,15 @@
 // What a profile with samples knows an op's kernel by.
 #pragma once
 
+#include "passes/kernels/Touches.h"
 #include "passes/planner/Profile.h"
 
 #include "mlir/IR/Operation.h"
 
-#include <string>
-
 namespace sluice {
 
-/// The op's arithmetic and traffic, and the kind and sizes of the samples that are like it (those of
-/// tools/Calibrate.cpp), in a step that touches so many bytes.
-planner::Work workOf(mlir::Operation *op, int64_t touched);
+/// How long the op's kernel takes: by samples of kernels like it (those of tools/Calibrate.cpp) where the profile has
+/// some, of operands that were touched so long ago, else by its arithmetic and traffic.
+planner::Seconds secondsOf(mlir::Operation *op, llvm::ArrayRef<Touch> touches, const planner::Profile &profile);
 
 } // namespace sluice

@@ -37,11 +37,10 @@ std::vector<double> productSize(double rows, double inner, double columns) {
 
 std::vector<double> attentionSize(double rows, double keys, double depth) { return {rows, keys, std::sqrt(depth)}; }
 
-double surroundings(double bytes) { return std::pow(std::clamp(bytes, 1.0, 192.0 * (1 << 20)), 0.25); }
+double surroundings(double bytes) { return std::pow(std::clamp(bytes, 1.0, 1024.0 * (1 << 20)), 0.25); }
 
-/// Mean of the samples' logarithms, weighted by how near they are in octaves of every size: those of other sizes hardly
-/// count.
-static double rateNear(const std::vector<Sample> &samples, const std::vector<double> &size) {
+/// The mean of logarithms.
+double rateNear(const std::vector<Sample> &samples, const std::vector<double> &size) {
   double sum = 0, weights = 0;
   for (const Sample &sample : samples) {
     double distance = 0.02; // squared; what sizes do not say makes as much of a difference
@@ -56,15 +55,21 @@ static double rateNear(const std::vector<Sample> &samples, const std::vector<dou
   return std::exp(sum / weights);
 }
 
-/// Measured rates of similar sizes where there are some; else a roofline: arithmetic or traffic, whichever takes
-/// longer, at the profile's efficiencies. Samples of another list of sizes are those of another version.
+/// Samples of another list of sizes are those of another version.
+std::optional<double> Profile::rateOf(const Work &work) const {
+  for (const std::string &kind : {work.sample, work.alike})
+    for (const std::string &type : {work.type, std::string("fp32")}) {
+      const auto measured = samples.find({kind, type});
+      if (measured != samples.end() && !measured->second.empty() && measured->second[0].size.size() == work.size.size())
+        return rateNear(measured->second, work.size);
+    }
+  return std::nullopt;
+}
+
 Seconds Profile::estimate(const Work &work) const {
   const bool arithmeticKind = work.kind == OpKind::Conv || work.kind == OpKind::FullyConnected;
-  auto measured = samples.find({work.sample, work.type});
-  if (measured == samples.end())
-    measured = samples.find({work.sample, "fp32"});
-  if (measured != samples.end() && !measured->second.empty() && measured->second[0].size.size() == work.size.size())
-    return std::max(rates.launch, (arithmeticKind ? work.flops : work.bytes) / rateNear(measured->second, work.size));
+  if (const std::optional<double> rate = rateOf(work))
+    return std::max(rates.launch, (arithmeticKind ? work.flops : work.bytes) / *rate);
   auto peak = rates.flops.find(work.precision);
   if (peak == rates.flops.end())
     peak = rates.flops.find("fp32");

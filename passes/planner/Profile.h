@@ -51,13 +51,14 @@ struct Rates {
 };
 
 /// What an estimate depends on. `sample` names the kind of a kernel and `type` that of its tensors as profiles with
-/// samples do, `size` lists what its rate depends on, in the order of that kind's samples.
+/// samples do, `size` lists what its rate depends on, in the order of that kind's samples. `alike` is a kind of as many
+/// sizes to take where there are none of that.
 struct Work {
   OpKind kind = OpKind::Other;
   double flops = 0, bytes = 0;
   std::string precision = "fp32", sample = {};
   std::vector<double> size = {};
-  std::string type = "fp32";
+  std::string type = "fp32", alike = {};
 };
 
 /// A kernel that was measured: operations (convolutions and products) or bytes (all others) a second.
@@ -76,6 +77,10 @@ std::vector<double> attentionSize(double rows, double keys, double depth);
 /// The last size of every sample: what else is touched before an operand is touched again, in bytes. It matters while
 /// caches hold that.
 double surroundings(double bytes);
+
+/// Mean of the samples' rates, weighted by how near they are in octaves of every size: those of other sizes hardly
+/// count. There must be some, of as many sizes.
+double rateNear(const std::vector<Sample> &samples, const std::vector<double> &size);
 
 /// Of one device. Absent figures are 0 or empty, which each of them says what it means.
 struct Profile {
@@ -100,9 +105,12 @@ struct Profile {
   /// What a program measured of a node's op; null where the profile has none.
   const MeasuredOp *measured(const std::string &node, const std::string &op) const;
 
-  /// The rate of the nearest samples of the work's kind and type, else of fp32, and a launch at least. Without any, a
-  /// roofline: arithmetic at the kind's share of the precision's peak, or the bytes moved, whichever is longer, plus
-  /// the launch.
+  /// That of the nearest samples of the work's kind and type, else of fp32, else of the kind that is alike. Empty where
+  /// there are none.
+  std::optional<double> rateOf(const Work &work) const;
+
+  /// At that rate, and a launch at least. Without one, a roofline: arithmetic at the kind's share of the precision's
+  /// peak, or the bytes moved, whichever is longer, plus the launch.
   Seconds estimate(const Work &work) const;
   /// Between the device and that arena; null where the profile does not say it.
   const Link *linkTo(Space home) const {

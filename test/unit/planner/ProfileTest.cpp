@@ -208,6 +208,23 @@ TEST(Profile, SamplesOfATypeComeBeforeThoseOfFloats) {
   EXPECT_NEAR(seconds(OpKind::Norm, "norm", "bf16"), 8, 1e-6) << "nothing of bf16 was measured";
 }
 
+TEST(Profile, AKindThatIsAlikeComesWhereAnOpHasNoSamples) {
+  const Result<Profile> parsed = parseProfile(
+      R"({"version":1,"rates":{"flops":{"fp32":1e12},"memory_bandwidth":1e9},"samples":[
+      {"kind":"elementwise","size":[8],"rate":1e9},{"kind":"elementwise","type":"bf16","size":[8],"rate":2e9},
+      {"kind":"softmax","size":[8],"rate":4e9},{"kind":"odd","size":[8,8],"rate":8e9}]})");
+  ASSERT_TRUE(parsed) << parsed.error();
+  const auto rate = [&](const char *sample, const char *type) {
+    return parsed->rateOf({OpKind::Other, 0, 8e9, "fp32", sample, {8}, type, "elementwise"});
+  };
+  EXPECT_NEAR(*rate("softmax", "fp32"), 4e9, 1);
+  EXPECT_NEAR(*rate("softmax", "bf16"), 4e9, 1) << "its floats say more than another kind's halves";
+  EXPECT_NEAR(*rate("resize", "fp32"), 1e9, 1);
+  EXPECT_NEAR(*rate("resize", "bf16"), 2e9, 1);
+  EXPECT_NEAR(*rate("odd", "fp32"), 1e9, 1) << "samples of two sizes are those of another version";
+  EXPECT_FALSE(parsed->rateOf({OpKind::Other, 0, 8e9, "fp32", "resize", {8}}));
+}
+
 TEST(Profile, RatesOfCopiesAreMeasuredOrFollowFromTheMemory) {
   Profile profile;
   profile.codecs = {{Codec::Fp16, 3e9}, {Codec::Int8, 1e9}};
