@@ -16,8 +16,8 @@ using nlohmann::json;
 
 namespace {
 
-/// Of all samples of one type, and of repeating some.
-constexpr double secondsOfType = 8.5, secondsOfRepeats = 0.8;
+/// Of one type, and of repeating some of its samples.
+constexpr double secondsOfConvolutions = 4.5, secondsOfRepeats = 0.8;
 /// Of the cores' time that a measurement must get.
 constexpr double leastShare = 0.7;
 
@@ -59,7 +59,7 @@ static json samplesOf(Bench &bench) {
   measureProducts(bench);
   measureAttention(bench);
   measureTraffic(bench);
-  measureConvolutions(bench);
+  measureConvolutions(bench, secondsOfConvolutions);
   bench.repeatSlowest(secondsOfRepeats);
   return bench.samples();
 }
@@ -71,7 +71,7 @@ std::string sluice::calibrate(const std::string &folder, bool halves, bool insis
       profile = json::parse(text);
   profile["threads"] = threads();
   {
-    Bench bench(DataType::F32, secondsOfType);
+    Bench bench(DataType::F32);
     std::string busy;
     lookForWork(bench, insist, busy);
     begin();
@@ -79,7 +79,7 @@ std::string sluice::calibrate(const std::string &folder, bool halves, bool insis
     measureFunctions(bench);
     profile["samples"] = samplesOf(bench);
     if (halves) {
-      Bench ofHalves(DataType::BF16, secondsOfType);
+      Bench ofHalves(DataType::BF16);
       for (const json &sample : samplesOf(ofHalves))
         profile["samples"].push_back(sample);
     }

@@ -13,6 +13,8 @@ using nlohmann::json;
 namespace {
 
 constexpr size_t mebibyte = 1 << 20, zeroBytes = 2 * mebibyte;
+/// Beside what a kernel is said to touch: its operands and its scratch must not overlap.
+constexpr size_t leastRing = 64 << 10;
 
 /// Twice the largest cache, where the machine has that to spare.
 size_t bytesBeyondCaches() {
@@ -27,9 +29,8 @@ size_t bytesBeyondCaches() {
 
 } // namespace
 
-Bench::Bench(DataType type, double mostSeconds)
-    : type(type), mostSeconds(mostSeconds), arenaBytes(bytesBeyondCaches()), ring(arenaBytes),
-      session(arenaBytes + zeroBytes, 0, 0) {
+Bench::Bench(DataType type)
+    : type(type), arenaBytes(bytesBeyondCaches()), ring(arenaBytes), session(arenaBytes + zeroBytes, 0, 0) {
   clear(session.compute, device(0, {static_cast<int64_t>(arenaBytes + zeroBytes)}, Layout::RowMajor, DataType::U8),
         "calibrate");
 }
@@ -46,7 +47,7 @@ Tensor Bench::place(Shape shape, Layout layout, DataType type) {
 
 double Bench::taken() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); }
 
-double Bench::total(int repeats, const Run &run) {
+double Bench::timed(int repeats, const Run &run) {
   session.synchronize();
   const auto begin = std::chrono::steady_clock::now();
   for (int i = 0; i < repeats; ++i)
@@ -69,7 +70,7 @@ void Bench::sample(const std::string &kind, std::vector<double> size, double amo
   if (!fits(bytes))
     return;
   size.push_back(0);
-  for (size_t around : {std::min(arenaBytes, 2 * (bytes + 4096)), arenaBytes}) {
+  for (size_t around : {std::min(arenaBytes, 2 * (bytes + leastRing)), arenaBytes}) {
     size.back() = planner::surroundings(static_cast<double>(around));
     measured.push_back({kind, {size, amount / seconds(around, run)}, amount, around, run});
     if (around > arenaBytes / 2)

@@ -19,7 +19,7 @@ class Bench {
 public:
   using Run = std::function<void(Stream &)>;
 
-  Bench(DataType type, double mostSeconds);
+  explicit Bench(DataType type);
 
   /// Place for a tensor, after the last one; the arena is a ring.
   Tensor place(Shape shape, Layout layout = Layout::RowMajor, DataType type = DataType::F32);
@@ -32,11 +32,14 @@ public:
   /// Whether a kernel that touches so many bytes can be measured.
   bool fits(size_t bytes) const { return bytes <= arenaBytes / 2; }
 
-  /// Seconds of so many runs.
-  double total(int repeats, const Run &run);
+  /// Seconds of so many runs in the whole arena.
+  double total(int repeats, const Run &run) {
+    ring = arenaBytes, next = 0;
+    return timed(repeats, run);
+  }
 
-  /// Whether the time that sampling may take is over.
-  bool late() const { return taken() > mostSeconds; }
+  /// Seconds since the bench was made.
+  double taken() const;
 
   /// Seconds of one `run`, whose operands go round in so many bytes; short ones are repeated to two milliseconds.
   double seconds(size_t around, const Run &run);
@@ -70,12 +73,11 @@ private:
     Run run;
   };
 
-  double once(int repeats, const Run &run) { return total(repeats, run) / repeats; }
-  double taken() const;
+  double timed(int repeats, const Run &run);
+  double once(int repeats, const Run &run) { return timed(repeats, run) / repeats; }
   /// The rate that others of the kind would make one expect; its own where there are none.
   double expected(const Measured &one) const;
 
-  const double mostSeconds;
   const std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
   const size_t arenaBytes; ///< without the zeros behind it
   std::vector<Measured> measured;
@@ -86,7 +88,7 @@ public:
 };
 
 /// Samples of kinds of kernels, each set in a file of its own.
-void measureConvolutions(Bench &bench);
+void measureConvolutions(Bench &bench, double mostSeconds);
 void measureProducts(Bench &bench);
 void measureAttention(Bench &bench);
 void measureTraffic(Bench &bench);

@@ -59,8 +59,8 @@ void measureRecurrence(Bench &bench, int64_t steps, int64_t batch, int64_t width
   const auto layer = std::make_shared<Recurrence>("calibrate", RecurrentCell::Lstm, gates, false);
   const std::vector<double> size = planner::productSize(double(batch), double(width), double(4 * width));
   const double operations = double(gates.elements() * (2 * width + 10));
-  const size_t bytes =
-      4 * static_cast<size_t>(gates.elements() + all.elements() + saved.elements()) + weight.elements() * 4;
+  const size_t bytes = layer->workspaceBytes() + 4 * static_cast<size_t>(2 * gates.elements() + all.elements() +
+                                                                         saved.elements() + weight.elements());
   bench.sample("recurrence", size, operations, bytes,
                [&bench, layer, gates, weight, state, all, saved](Stream &stream) {
                  const Tensor x = bench.place(gates), w = bench.place(weight), first = bench.place(state),
