@@ -10,6 +10,7 @@
 # What travels to a lent machine, the pack and the files of this repository, may have 60 MiB together: more ends with status 1.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
+export SLUICE_DEVICE=h200 # plans do not depend on a GPU of the machine that packs
 
 say() { printf 'gpu_check: %s\n' "$*"; }
 die() { say "$*" >&2; exit 1; }
