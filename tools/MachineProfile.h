@@ -8,12 +8,10 @@
 namespace sluice {
 
 /// Decides what times are predicted from where --device names nothing. Of a cuda program: chooseGpu(). Of a host
-/// program: for another family of
-/// processors the one of its row in runtime/CpuTable.h, else $SLUICE_DEVICE, else this machine's profile, whose file is
-/// then named in `options`. Measures the machine where nothing is known of it, or
+/// program: for another family of processors the one of its row in runtime/CpuTable.h, else $SLUICE_DEVICE, else this
+/// machine's profile, whose file is then named in `options`. Measures the machine where nothing is known of it, or
 /// --calibrate asks for it, and says so on standard error. Where no profile can be measured or kept: the shipped one,
-/// and a line that says why. May start the process again (ensureOpenMP()), so call it before anything was
-/// written.
+/// and a line that says why. May start the process again (ensureOpenMP()), so call it before anything was written.
 void chooseDevice(DriverOptions &options);
 
 } // namespace sluice
